@@ -1,0 +1,1 @@
+//! What to do with a message: values in, a decision out.

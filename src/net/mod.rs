@@ -1,0 +1,1 @@
+//! Transport: TLS, HTTP, limits. Knows no AS4.

@@ -1,0 +1,1 @@
+//! Processing modes and finding them.

@@ -1,0 +1,1 @@
+//! WS-Security and PKI as computations on bytes.

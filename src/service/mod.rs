@@ -1,0 +1,1 @@
+//! The shell around the decisions: endpoint, connector, sweeper, clock.

@@ -1,0 +1,1 @@
+//! The append-only journal and its rebuildable index.

@@ -1,0 +1,4 @@
+//! Durable memory.
+
+pub mod journal;
+pub mod vfs;

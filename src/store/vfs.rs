@@ -1,0 +1,1 @@
+//! The file system as the journal sees it.

@@ -1,0 +1,1 @@
+//! `eb:Messaging`: reader and writer.

@@ -1,0 +1,1 @@
+//! gzip in bounded memory.

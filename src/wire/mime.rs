@@ -1,0 +1,1 @@
+//! `multipart/related`, fed piece by piece.

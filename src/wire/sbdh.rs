@@ -1,0 +1,1 @@
+//! The standard business document, in bounded memory.

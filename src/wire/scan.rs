@@ -1,0 +1,1 @@
+//! A push scanner for XML of any length.

@@ -1,0 +1,1 @@
+//! The SOAP 1.2 envelope.
