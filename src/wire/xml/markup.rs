@@ -50,9 +50,8 @@ fn quoted(text: &str) -> Result<(RawAttribute<'_>, &str), Violation> {
     let (name, rest) = split_where(text, |b| b == b'=' || is_space(b));
     let value = trim_start(rest).strip_prefix('=').ok_or(Violation::AttributeSyntax)?;
     let value = trim_start(value);
-    let quote = match value.as_bytes().first() {
-        Some(&quote @ (b'"' | b'\'')) => quote,
-        _ => return Err(Violation::AttributeSyntax),
+    let Some(&quote @ (b'"' | b'\'')) = value.as_bytes().first() else {
+        return Err(Violation::AttributeSyntax);
     };
     let value = value.get(1..).unwrap_or("");
     let end = memchr::memchr(quote, value.as_bytes()).ok_or(Violation::AttributeSyntax)?;

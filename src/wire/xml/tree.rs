@@ -283,10 +283,19 @@ impl Document {
         if prefix == "xml" {
             return Some(XML_NAMESPACE);
         }
+        self.binding_in_scope(node, prefix).map(|(_, uri)| uri).filter(|uri| !uri.is_empty())
+    }
+
+    /// The declaration of a prefix that is in scope at an element, if there is one; prefix and namespace name.
+    pub(in crate::wire) fn binding_in_scope(&self, node: NodeId, prefix: &str) -> Option<(&str, &str)> {
         std::iter::successors(Some(node), |&above| self.parent(above))
             .find_map(|at| self.declarations(at).find(|declaration| declaration.prefix == prefix))
-            .map(|declaration| declaration.uri)
-            .filter(|uri| !uri.is_empty())
+            .map(|declaration| (declaration.prefix, declaration.uri))
+    }
+
+    /// The first node behind a node and all below it, in document order; it need not exist.
+    pub(in crate::wire) fn subtree_end(&self, node: NodeId) -> NodeId {
+        NodeId(self.node(node).end)
     }
 
     fn node(&self, node: NodeId) -> &Node {
