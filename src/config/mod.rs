@@ -149,7 +149,7 @@ fn absolute(file: &mut File, folder: &Path) {
     fix(&mut file.pmodes.dir);
     file.participants.file.iter_mut().for_each(fix);
     file.connector.keys.iter_mut().for_each(fix);
-    for tls in &mut file.as4.tls {
+    if let Some(tls) = &mut file.as4.tls {
         fix(&mut tls.cert);
         fix_secret(&mut tls.key);
     }
@@ -182,7 +182,7 @@ fn address(key: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
     text.parse().map_err(|_| broken(key, "must be ADDRESS:PORT, like 0.0.0.0:8443", text))
 }
 
-fn broken(key: &'static str, rule: &'static str, found: impl ToString) -> ConfigError {
+fn broken(key: &'static str, rule: &'static str, found: impl std::fmt::Display) -> ConfigError {
     ConfigError::Rule { key, rule, found: found.to_string() }
 }
 

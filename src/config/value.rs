@@ -86,8 +86,8 @@ fn parse_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 fn print_unit(n: u64, units: &[(&str, u64)]) -> String {
-    let fitting = units.iter().find(|(_, factor)| n % factor == 0 && n >= *factor);
-    let (unit, factor) = fitting.or(units.last()).copied().unwrap_or(("", 1));
+    let fitting = units.iter().find(|(_, factor)| n.is_multiple_of(*factor) && n >= *factor);
+    let (unit, factor) = fitting.or_else(|| units.last()).copied().unwrap_or(("", 1));
     format!("{}{unit}", n / factor)
 }
 
