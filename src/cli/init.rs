@@ -15,7 +15,10 @@ use crate::{
 };
 
 /// The P-Modes that come with the product.
-const PMODES: &[(&str, &str)] = &[];
+const PMODES: &[(&str, &str)] = &[
+    ("pmodes/peppol.toml", include_str!("../../pmodes/peppol.toml")),
+    ("pmodes/ping.toml", include_str!("../../pmodes/ping.toml")),
+];
 
 pub(super) fn run(args: &InitArgs, output: &Output) -> Result<(), CliError> {
     let seat =
