@@ -3,13 +3,16 @@
 /// Texts from this length on are searched before they are copied byte by byte.
 const SEARCH_BYTES_MIN: usize = 64;
 
+/// Whether character data is written as it is.
+pub(super) fn is_plain_text(text: &str) -> bool {
+    memchr::memchr3(b'&', b'<', b'>', text.as_bytes()).is_none()
+        && memchr::memchr(b'\r', text.as_bytes()).is_none()
+}
+
 /// Appends character data.
 pub(super) fn text(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
-    let is_plain = bytes.len() >= SEARCH_BYTES_MIN
-        && memchr::memchr3(b'&', b'<', b'>', bytes).is_none()
-        && memchr::memchr(b'\r', bytes).is_none();
-    if is_plain {
+    if bytes.len() >= SEARCH_BYTES_MIN && is_plain_text(text) {
         out.extend_from_slice(bytes);
         return;
     }

@@ -7,9 +7,11 @@
 //! <https://www.w3.org/TR/xml-exc-c14n/>
 
 mod escape;
+mod stream;
 mod tree;
 
 #[cfg(test)]
 mod tests;
 
+pub use stream::StreamCanonicalizer;
 pub use tree::{exclusive, exclusive_children};

@@ -142,7 +142,7 @@ pub fn same_content_id(header: &ContentId, href: &ContentId) -> bool {
 }
 
 /// Percent-decodes; a `%` that is not followed by two hexadecimal digits stands for itself.
-pub(super) fn percent_decoded(text: &str) -> Vec<u8> {
+pub(in crate::wire) fn percent_decoded(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

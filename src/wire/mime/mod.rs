@@ -13,6 +13,7 @@ mod transfer;
 
 pub use charset::check_charset;
 pub use content_type::{BOUNDARY_CHARS_MAX, CONTENT_TYPE_BYTES_MAX, MediaType, Multipart, Package, package};
+pub(in crate::wire) use head::percent_decoded;
 pub use head::{PartHead, is_root, same_content_id};
 pub use reader::{
     DELIMITER_BLANKS_MAX, HEADER_BYTES_MAX, HEADER_LINE_BYTES_MAX, MimeLimits, PARTS_MAX, PartEvent,
