@@ -3,6 +3,15 @@
 //! `ONCEPOINT_C14N_DOCUMENTS` sets how many documents (60 000), `ONCEPOINT_C14N_SEED` the first seed (1). A failure
 //! names the seed of its document; `ONCEPOINT_C14N_SEED=<seed> ONCEPOINT_C14N_DOCUMENTS=1` repeats it.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::print_stdout,
+    reason = "a test stops where it cannot go on, and its numbers are small"
+)]
+
 #[path = "oracle/generator.rs"]
 mod generator;
 
@@ -174,7 +183,7 @@ fn questions(random: &mut Random, elements: usize) -> Vec<Question> {
 }
 
 fn ours(document: &Document, elements: &[NodeId], question: &Question) -> Vec<u8> {
-    let apex = elements.get(question.element as usize).copied().unwrap_or(document.document());
+    let apex = elements.get(question.element as usize).copied().unwrap_or_else(|| document.document());
     let prefixes: Vec<&str> =
         question.prefixes.iter().map(|&p| if p == "#default" { "" } else { p }).collect();
     let mut out = Vec::new();

@@ -3,6 +3,15 @@
 //! `ONCEPOINT_SCAN_DOCUMENTS` sets how many documents (3 000), `ONCEPOINT_SCAN_SEED` the first seed (1); a failure
 //! names the seed of its document.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::print_stdout,
+    reason = "a test stops where it cannot go on, and its numbers are small"
+)]
+
 #[path = "oracle/generator.rs"]
 mod generator;
 

@@ -1,10 +1,10 @@
 //! Random documents, well-formed and damaged, from a seed.
 
 /// A repeatable source of numbers (splitmix64).
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -17,16 +17,16 @@ impl Random {
     }
 
     /// A number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
     /// True once in so many times.
-    pub fn once_in(&mut self, times: usize) -> bool {
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    pub fn pick<'t, T: ?Sized>(&mut self, from: &[&'t T]) -> &'t T {
+    pub(crate) fn pick<'t, T: ?Sized>(&mut self, from: &[&'t T]) -> &'t T {
         from[self.below(from.len())]
     }
 }
@@ -110,7 +110,7 @@ const AROUND: &[&str] =
     &["", "\n", " \r\n", "<!--x-->", "<?q r?>", "<?q?>\n<!-- y -->", "<?q  r\r\ns ?>\r<?z?>"];
 
 /// A well-formed and namespace-well-formed document.
-pub fn document(random: &mut Random) -> String {
+pub(crate) fn document(random: &mut Random) -> String {
     let mut out = String::new();
     if random.once_in(3) {
         out.push_str(random.pick(&["<?xml version=\"1.0\"?>", "<?xml version='1.0'  standalone='yes' ?>"]));
@@ -225,7 +225,7 @@ fn texts(random: &mut Random, out: &mut String) {
 const DAMAGE: &[u8] = b"<>&;\"'=:/!?-[] \r\n\txa#0\x01\x0B\x7F\xC3\xEF";
 
 /// Damages a document in one to three places; it may well stay a document.
-pub fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
+pub(crate) fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..=random.below(3) {
         if bytes.is_empty() {
             return;
