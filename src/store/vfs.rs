@@ -1,1 +1,0 @@
-//! The file system as the journal sees it.
