@@ -4,6 +4,7 @@
 //! the rule; nothing is repaired silently.
 
 pub mod file;
+pub mod keys;
 pub mod value;
 
 mod environment;
