@@ -83,7 +83,7 @@ pub(super) fn recover(
     };
     opening.last_lsn = opening.last_lsn.max(tail.proven.summary.last_lsn);
     let committer = opening.begin(last.as_ref(), &tail, &spares, replay)?;
-    if let Some(last) = last {
+    if let Some(last) = last.filter(|last| last.head.number != committer.live.number) {
         let proven = std::mem::take(&mut tail.proven);
         let live = Live::new(last.head.number, last.head.epoch, proven, tail.end);
         live.close();
@@ -252,7 +252,8 @@ impl Opening<'_> {
     }
 
     /// Begins the next segment. What no later batch proves is written into it again, and all of it is synced
-    /// before the segment gets its name: then the old end is settled, not before.
+    /// before the segment gets its name: then the old end is settled, not before. A last segment in which
+    /// nothing is proven, not even its head, is replaced.
     fn begin(
         &mut self,
         last: Option<&Found>,
@@ -260,9 +261,12 @@ impl Opening<'_> {
         spares: &Spares,
         replay: Replay<'_>,
     ) -> Result<Committer, JournalError> {
-        let number = last.map_or(1, |last| last.head.number + 1);
         let epoch = last.map_or(1, |last| last.head.epoch + 1);
-        let previous = Position { segment: number - 1, offset: tail.end };
+        let (number, previous) = match last.map(|last| last.head) {
+            None => (1, Position::default()),
+            Some(head) if tail.end == FIRST => (head.number, head.previous),
+            Some(head) => (head.number + 1, Position { segment: head.number, offset: tail.end }),
+        };
         let (batch, contents) = self.copy_unproven(number, tail, replay)?;
         let mut next_lsn = self.last_lsn.max(contents.summary.last_lsn) + 1;
         next_lsn = next_lsn.max(1);
