@@ -1,6 +1,14 @@
 //! Crashes of the journal, thousands of them, deterministic by seed: what was acknowledged is found with the
 //! same octets, nothing appears that was never appended, nothing that was lost comes back.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests, outside test functions"
+)]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
@@ -14,7 +22,7 @@ use oncepoint::{
             Class, Expiry, Frame, FrameKind, FrameRef, IndexChoice, IndexState, Journal, JournalError,
             JournalOptions, Keep, Key, Location, Lsn, PurgeBudget, Ticket, Work,
         },
-        vfs::{Cut, Directories, Faults, FaultyVfs, RealVfs, Vfs},
+        vfs::{Cut, Directories, Faults, FaultyVfs, RealVfs},
     },
 };
 
@@ -371,4 +379,270 @@ fn ten_thousand_crashes_lose_nothing_and_bring_nothing_back() {
     });
     println!("{crashes} crashes, {opening} of them while opening; {kept} appends kept");
     assert!(crashes >= 10_000 && opening >= 1_000 && kept >= 10_000);
+}
+
+/// A journal of some closed segments, cleanly closed; ids from 0 to the number that is given back.
+fn settled(seed: u64) -> (FaultyVfs, u64) {
+    let mut story = Story::new(seed);
+    let journal = story.open().unwrap();
+    let mut waiting = Vec::new();
+    for n in 0..30 {
+        story.append(&journal, &mut waiting);
+        if n % 3 == 0 {
+            journal.pump();
+        }
+    }
+    journal.close().unwrap();
+    (story.vfs.reboot(), story.next_id)
+}
+
+/// What became of one flipped bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Seen {
+    AtStart,
+    WhenRead,
+    WhenVerified,
+    /// It was in zeros, in a note, or in something that is made anew.
+    Harmless,
+}
+
+fn read_all_after_rot(seed: u64, vfs: &FaultyVfs, ids: u64, what: &str) -> Seen {
+    let story = Story { vfs: vfs.clone(), ..Story::new(seed) };
+    let journal = match story.open() {
+        Ok(journal) => journal,
+        Err(
+            JournalError::Damaged { .. } | JournalError::Missing { .. } | JournalError::FileDamaged { .. },
+        ) => return Seen::AtStart,
+        Err(error) => panic!("{what}: {error}"),
+    };
+    let mut unreadable = 0;
+    for id in 0..ids {
+        let places = match journal.find(&key(id)) {
+            Ok(places) => places,
+            Err(JournalError::Damaged { .. }) => {
+                unreadable += 1;
+                continue;
+            }
+            Err(error) => panic!("{what}: {error}"),
+        };
+        assert!(!places.is_empty(), "{what}: {id} was silently lost");
+        match journal.read(places[0]) {
+            Ok(read) => assert!(read.frame == frame(seed, id), "{what}: {id} was silently changed"),
+            Err(JournalError::Damaged { .. } | JournalError::BodyDamaged { .. }) => unreadable += 1,
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+    let faults = journal.verify(&mut |_, _| {}).unwrap().faults.len();
+    assert!(unreadable == 0 || faults > 0, "{what}: verify saw nothing");
+    match (unreadable, faults) {
+        (0, 0) => Seen::Harmless,
+        (0, _) => Seen::WhenVerified,
+        _ => Seen::WhenRead,
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_any_file_is_seen_and_never_loses_a_frame_silently() {
+    let mut seen: BTreeMap<Seen, u64> = BTreeMap::new();
+    for seed in 0..400 {
+        let (vfs, ids) = settled(seed % 8);
+        vfs.set_cut(Cut::Nothing);
+        let mut chance = Chance(seed.wrapping_mul(77));
+        let files: Vec<PathBuf> =
+            vfs.files().into_iter().filter(|path| !path.to_string_lossy().contains("spare")).collect();
+        let file = &files[chance.below(files.len() as u64) as usize];
+        let mut octets = vfs.contents(file).unwrap();
+        let place = chance.below(octets.len() as u64) as usize;
+        octets[place] ^= 1 << chance.below(8);
+        vfs.put(file, &octets);
+        let what = format!("seed {seed}, {} at {place}", file.display());
+        *seen.entry(read_all_after_rot(seed % 8, &vfs, ids, &what)).or_default() += 1;
+    }
+    println!("{seen:?}");
+    assert!(seen.keys().len() == 4, "every kind was met: {seen:?}");
+}
+
+#[test]
+fn sidecars_that_are_deleted_cut_swapped_or_replaced_hide_no_key() {
+    for seed in 0..60 {
+        let (vfs, ids) = settled(seed % 8);
+        let mut chance = Chance(seed.wrapping_mul(131));
+        let sidecars: Vec<PathBuf> = vfs
+            .files()
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|ending| ending == "keys"))
+            .collect();
+        for sidecar in &sidecars {
+            let octets = vfs.contents(sidecar).unwrap();
+            let other = &sidecars[chance.below(sidecars.len() as u64) as usize];
+            match chance.below(5) {
+                0 => vfs.take(sidecar),
+                1 => vfs.put(sidecar, &octets[..chance.below(octets.len() as u64) as usize]),
+                2 => vfs.put(sidecar, &vfs.contents(other).unwrap_or_default()),
+                3 => vfs.put(sidecar, &vec![0; octets.len()]),
+                _ => {}
+            }
+        }
+        let story = Story { vfs, ..Story::new(seed % 8) };
+        let journal = story.open().unwrap();
+        (0..ids).for_each(|id| story.check_found(&journal, id));
+        assert_eq!(journal.range(b'm', [0; 16], usize::MAX).unwrap().len() as u64, ids);
+    }
+}
+
+/// A journal on the disk with sled, all work on this thread.
+fn open_with_sled(root: &Path) -> Journal {
+    std::fs::write(root.join("boot_id"), "the same boot").unwrap();
+    let options = JournalOptions {
+        segment_bytes: SEGMENT,
+        reserve_bytes: 0,
+        work: Work::Inline,
+        index: IndexChoice::Sled(root.join("data/index")),
+        boot_id_path: root.join("boot_id"),
+        ..JournalOptions::new(at(0))
+    };
+    let journal = Journal::open(Arc::new(RealVfs), &root.join("data"), options, &mut |_, _| {}).unwrap().0;
+    journal.pump();
+    journal
+}
+
+fn fill(journal: &Journal, ids: std::ops::Range<u64>) {
+    for id in ids {
+        journal.append(vec![frame(5, id)]).wait().unwrap();
+    }
+}
+
+fn check_all(journal: &Journal, ids: u64, what: &str) {
+    for id in 0..ids {
+        let places = journal.find(&key(id)).unwrap();
+        assert!(!places.is_empty(), "{what}: {id}");
+        assert!(journal.read(places[0]).unwrap().frame == frame(5, id), "{what}: {id}");
+    }
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_dir(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            files.extend(files_below(&entry.path()));
+        } else {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn the_index_is_used_kept_over_restarts_and_follows_purge() {
+    let place = tempfile::tempdir().unwrap();
+    let journal = open_with_sled(place.path());
+    fill(&journal, 0..120);
+    journal.pump();
+    assert_eq!(journal.health().index, IndexState::Ready);
+    journal.close().unwrap();
+    drop(journal);
+    let journal = open_with_sled(place.path());
+    assert_eq!(journal.health().index, IndexState::Ready);
+    assert!(place.path().join("data/index/gen-0001").is_dir(), "the same generation");
+    let all = PurgeBudget { segments: 2, octets: u64::MAX };
+    assert_eq!(journal.purge(at(500), all, &|_, _| Keep::Forward).unwrap().segments, 2);
+    journal.rebuild_index();
+    journal.pump();
+    assert_eq!(journal.health().index, IndexState::Ready);
+    assert!(place.path().join("data/index/gen-0002").is_dir(), "a new generation");
+    check_all(&journal, 120, "after purge and rebuild");
+    assert_eq!(journal.health().index_faults, 0);
+}
+
+#[test]
+fn a_sabotaged_index_costs_no_key() {
+    let place = tempfile::tempdir().unwrap();
+    let (pristine, older) = (place.path().join("pristine"), place.path().join("older"));
+    let journal = open_with_sled(place.path());
+    fill(&journal, 0..60);
+    journal.close().unwrap();
+    drop(journal);
+    copy_dir(&place.path().join("data/index"), &older);
+    let journal = open_with_sled(place.path());
+    fill(&journal, 60..120);
+    journal.close().unwrap();
+    drop(journal);
+    copy_dir(&place.path().join("data"), &pristine);
+
+    let mut chance = Chance(9);
+    let mut faults = 0;
+    for round in 0..24 {
+        let data = place.path().join("data");
+        std::fs::remove_dir_all(&data).unwrap();
+        copy_dir(&pristine, &data);
+        let index = data.join("index");
+        let files = files_below(&index);
+        let file = &files[chance.below(files.len() as u64) as usize];
+        let octets = std::fs::read(file).unwrap();
+        match round % 6 {
+            0 => std::fs::remove_dir_all(&index).unwrap(),
+            1 => {
+                std::fs::remove_dir_all(&index).unwrap();
+                copy_dir(&older, &index);
+            }
+            2 => std::fs::write(data.join("CHECKPOINT"), b"nonsense").unwrap(),
+            3 => std::fs::write(file, &octets[..chance.below(octets.len() as u64 + 1) as usize]).unwrap(),
+            4 => std::fs::remove_file(file).unwrap(),
+            _ => {
+                let mut octets = octets;
+                for _ in 0..50 {
+                    let at = chance.below(octets.len().max(1) as u64) as usize;
+                    octets[at] ^= 1 << chance.below(8);
+                }
+                std::fs::write(file, octets).unwrap();
+            }
+        }
+        let what = format!("round {round}, {}", file.display());
+        let journal = open_with_sled(place.path());
+        check_all(&journal, 120, &what);
+        faults += journal.health().index_faults;
+        journal.pump();
+        check_all(&journal, 120, &what);
+        fill(&journal, 120..125);
+        check_all(&journal, 125, &what);
+    }
+    assert!(faults > 0, "an older copy is noticed by what it lacks");
+}
+
+#[test]
+fn after_a_machine_crash_the_index_is_made_anew() {
+    let place = tempfile::tempdir().unwrap();
+    let journal = open_with_sled(place.path());
+    fill(&journal, 0..60);
+    let data = place.path().join("data");
+    // The process died: LOCK is not clean.
+    let lock = std::fs::read(data.join("LOCK")).unwrap();
+    journal.close().unwrap();
+    drop(journal);
+    std::fs::write(data.join("LOCK"), &lock).unwrap();
+    let journal = open_with_sled(place.path());
+    assert!(data.join("index/gen-0001").is_dir(), "the same boot: taken over");
+    check_all(&journal, 60, "process crash");
+    journal.close().unwrap();
+    drop(journal);
+    let mut other_boot = lock;
+    other_boot[20] ^= 1;
+    std::fs::write(data.join("LOCK"), &other_boot).unwrap();
+    let journal = open_with_sled(place.path());
+    assert!(data.join("index/gen-0002").is_dir() && data.join("quarantine/gen-0001").is_dir());
+    check_all(&journal, 60, "machine crash");
+    assert_eq!(journal.health().index, IndexState::Ready);
 }

@@ -8,6 +8,7 @@ use super::{
     batch::{Batch, BatchWriter, Position},
     chores::{cut, scan_whole, seal},
     committer::Committer,
+    files::Files,
     home::Home,
     live::{Contents, Live, Spot},
     purged::Purged,
@@ -55,6 +56,7 @@ struct Tail {
 
 struct Opening<'a> {
     vfs: &'a dyn Vfs,
+    files: &'a Arc<Files>,
     home: &'a Home,
     options: &'a JournalOptions,
     report: Recovery,
@@ -64,11 +66,12 @@ struct Opening<'a> {
 /// Recovers the journal of `home`.
 pub(super) fn recover(
     vfs: &dyn Vfs,
+    files: &Arc<Files>,
     home: &Home,
     options: &JournalOptions,
     replay: Replay<'_>,
 ) -> Result<Recovered, JournalError> {
-    let mut opening = Opening { vfs, home, options, report: Recovery::default(), last_lsn: 0 };
+    let mut opening = Opening { vfs, files, home, options, report: Recovery::default(), last_lsn: 0 };
     let (mut found, purged, spares) = opening.inventory()?;
     opening.report.segments = found.len() as u64;
     let last = found.pop();
@@ -171,25 +174,26 @@ impl Opening<'_> {
             return Err(JournalError::Damaged { segment: head.number, offset: segment.size, what });
         }
         let of = Sealed { number: head.number, epoch: head.epoch, end };
-        let sidecar = match Sidecar::open(self.vfs, &keys_path(&self.home.journal, head.number), of)? {
-            Some(sidecar) if segment.size > end => {
-                cut(self.vfs, &self.home.journal, of)?;
-                sidecar
-            }
-            Some(sidecar) => sidecar,
-            None => {
-                let mut contents = Contents::default();
-                scan_whole(&*segment.file, of, &mut |batch| {
-                    batch.for_each(&mut |frame, at| {
-                        contents.add(frame, at);
-                        self.report.replayed += 1;
-                        replay(frame, at);
-                    })
-                })?;
-                self.report.sidecars_rebuilt += 1;
-                seal(self.vfs, &self.home.journal, of, &contents)?
-            }
-        };
+        let sidecar =
+            match Sidecar::open(self.vfs, self.files, &keys_path(&self.home.journal, head.number), of)? {
+                Some(sidecar) if segment.size > end => {
+                    cut(self.vfs, &self.home.journal, of)?;
+                    sidecar
+                }
+                Some(sidecar) => sidecar,
+                None => {
+                    let mut contents = Contents::default();
+                    scan_whole(&*segment.file, of, &mut |batch| {
+                        batch.for_each(&mut |frame, at| {
+                            contents.add(frame, at);
+                            self.report.replayed += 1;
+                            replay(frame, at);
+                        })
+                    })?;
+                    self.report.sidecars_rebuilt += 1;
+                    seal(self.vfs, self.files, &self.home.journal, of, &contents)?
+                }
+            };
         self.last_lsn = self.last_lsn.max(sidecar.summary.last_lsn);
         sources.sealed.push(Arc::new(sidecar));
         Ok(())
