@@ -33,6 +33,8 @@ fn read(path: &str) -> String {
 
 /// XML Schemas: an example, and one changed document for every rule.
 mod xml {
+    use Verdict::{Invalid, Malformed, Valid};
+
     use super::*;
 
     #[derive(Debug, PartialEq)]
@@ -46,9 +48,9 @@ mod xml {
         judge.write(document.as_bytes());
         judge.flush();
         match judge.byte() {
-            0 => Verdict::Malformed,
-            1 => Verdict::Invalid,
-            _ => Verdict::Valid,
+            0 => Malformed,
+            1 => Invalid,
+            _ => Valid,
         }
     }
 
@@ -56,16 +58,14 @@ mod xml {
     fn check(schema: &str, example: &str, changes: &[(&str, &str, Verdict)]) {
         let Some(mut judge) = Judge::start("schema", Some(&folder("schemas").join(schema))) else { return };
         let example = read(&format!("schemas/examples/{example}"));
-        assert_eq!(validate(&mut judge, &example), Verdict::Valid);
-        assert_eq!(validate(&mut judge, &example.replacen("</", "<", 1)), Verdict::Malformed);
+        assert_eq!(validate(&mut judge, &example), Valid);
+        assert_eq!(validate(&mut judge, &example.replacen("</", "<", 1)), Malformed);
         for (from, to, verdict) in changes {
             assert!(example.contains(from), "{from}");
             let changed = example.replacen(from, to, 1);
             assert_eq!(validate(&mut judge, &changed), *verdict, "{from} as {to}");
         }
     }
-
-    use Verdict::{Invalid, Valid};
 
     #[test]
     fn a_user_message_has_the_values_of_the_network() {
@@ -386,7 +386,7 @@ mod pmodes {
     fn fixed_values_are_fixed_in_both() {
         let schema = Schema::read("pmode.schema.json");
         for (key, property) in schema.root["properties"].as_object().expect("keys") {
-            if property.get("const").or(property.get("enum")).is_some() {
+            if ["const", "enum"].iter().any(|rule| property.get(rule).is_some()) {
                 let document = with(key, &json!("other"));
                 assert!(load(&document).is_err(), "{key}");
                 assert!(schema.check(&as_json(&document)).is_err(), "{key}");

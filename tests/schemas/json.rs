@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+type Meaning = fn(&str) -> bool;
+
 /// Patterns of the schemas, and what they mean.
-const PATTERNS: &[(&str, fn(&str) -> bool)] = &[
+const PATTERNS: &[(&str, Meaning)] = &[
     ("^/", |text| text.starts_with('/')),
     ("^.+:[0-9]+$", is_address),
     ("^[0-9]+(ms|s|m|h|d)$", is_duration),
