@@ -4,6 +4,7 @@
 //! Nothing here uses the product's own wire or security code. What the composer writes and what the product
 //! reads are two opinions on the same standards, so that they can judge each other.
 
+pub mod client;
 pub mod clock;
 pub mod composer;
 pub mod fault;
