@@ -1,1 +1,3 @@
 //! The shell around the decisions: endpoint, connector, sweeper, clock.
+
+pub mod connector;
