@@ -7,9 +7,13 @@
 pub mod client;
 pub mod clock;
 pub mod composer;
+pub mod connector;
 pub mod fault;
 pub mod peers;
 pub mod pki;
+pub mod process;
+pub mod product;
+pub mod receipt;
 pub mod sbd;
 pub mod xml;
 
