@@ -3,4 +3,5 @@
 pub mod budget;
 pub mod clock;
 pub mod config;
+pub mod connector;
 pub mod pool;

@@ -204,6 +204,10 @@ impl<'a> FrameRef<'a> {
         FRAME_MIN + self.keys.len() + self.head.len() + self.body.len()
     }
 
+    pub(super) fn without_body(self) -> Self {
+        Self { body: &[], ..self }
+    }
+
     /// Reads exactly one frame; `None` when not even its head is undamaged.
     pub(super) fn decode(octets: &'a [u8]) -> Option<Decoded<'a>> {
         let mut reader = Reader::new(octets);
@@ -239,7 +243,7 @@ impl<'a> FrameRef<'a> {
         };
         Some(match codec::checked(octets) {
             Some(_) => Decoded::Whole(frame),
-            None => Decoded::HeadOnly(Self { body: &[], ..frame }),
+            None => Decoded::HeadOnly(frame.without_body()),
         })
     }
 

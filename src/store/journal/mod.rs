@@ -5,15 +5,32 @@
 //! on a [`Ticket`] is woken only after that sync returned 0. The index (`.keys` sidecars with filters, and sled
 //! as a cache over them) can be thrown away at any time: it can cost time, never a missed key.
 
-#![allow(dead_code, clippy::needless_pass_by_value, reason = "the engine behind these types comes next")]
-
+mod batch;
+mod cache;
+mod checkpoint;
+mod chores;
 mod codec;
+mod committer;
 mod engine;
 mod error;
+mod files;
+mod filter;
 mod frame;
+mod home;
+mod live;
+mod lookup;
+mod meter;
 mod options;
+mod purge;
+mod purged;
+mod recover;
 mod report;
+mod segment;
+mod shared;
+mod sidecar;
+mod spares;
 mod ticket;
+mod verify;
 
 pub use engine::Journal;
 pub use error::JournalError;
@@ -23,3 +40,6 @@ pub use frame::{
 pub use options::{Alarm, IndexChoice, JournalOptions, Monotonic, Work};
 pub use report::{Health, IndexState, Keep, PurgeBudget, PurgeStats, Recovery, VerifyFault, VerifyReport};
 pub use ticket::{Committed, Failure, Ticket};
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,8 @@ pub type Alarm = Arc<dyn Fn(&str) + Send + Sync>;
 pub enum Work {
     /// Threads of the journal: a committer, and one for spares, sidecars and the index.
     Threads,
+    /// Whoever appends, before `append` returns; for tests.
+    Inline,
     /// Whoever calls `Journal::pump`; for tests that must run the same way each time.
     Pumped,
 }

@@ -48,15 +48,40 @@ pub(in crate::wire) fn check_declaration(
     Ok(())
 }
 
-/// RFC 3986 §4.3, by scheme and permitted characters; `&` is left out on purpose.
+/// RFC 3986 §4.3 with or without fragment, without IP literals; `&` is left out on purpose.
 fn is_absolute_uri(uri: &str) -> bool {
     let Some((scheme, rest)) = uri.split_once(':') else { return false };
     let mut letters = scheme.bytes();
     let scheme_is_good = letters.next().is_some_and(|b| b.is_ascii_alphabetic())
         && letters.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
-    scheme_is_good && !rest.is_empty() && rest.bytes().all(is_uri_byte)
+    let (before_fragment, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let authority_is_good = rest.strip_prefix("//").is_none_or(|_| has_good_authority(before_fragment));
+    scheme_is_good
+        && authority_is_good
+        && !rest.is_empty()
+        && is_uri_text(before_fragment)
+        && is_uri_text(fragment)
 }
 
-fn is_uri_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$'()*+,;=%".contains(&byte)
+/// What stands after `//`, if it does, is a host, with digits for a port if it has one.
+fn has_good_authority(hierarchy: &str) -> bool {
+    let authority = hierarchy.strip_prefix("//").and_then(|rest| rest.split(['/', '?']).next()).unwrap_or("");
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (host, port) = host.split_once(':').unwrap_or((host, "0"));
+    !host.is_empty() && !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Unreserved and reserved characters, and escapes of two hexadecimal digits.
+fn is_uri_text(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    loop {
+        rest = match rest {
+            [] => return true,
+            [b'%', first, second, rest @ ..] if first.is_ascii_hexdigit() && second.is_ascii_hexdigit() => {
+                rest
+            }
+            [byte, rest @ ..] if byte.is_ascii_alphanumeric() || b"-._~:/?@!$'()*+,;=".contains(byte) => rest,
+            _ => return false,
+        }
+    }
 }
