@@ -100,7 +100,10 @@ fn answer(
     match status {
         StatusCode::PARTIAL_CONTENT => {
             let (from, until) = range.unwrap_or_default();
-            let _ = put(header::CONTENT_RANGE, format!("bytes {from}-{}/{}", until.saturating_sub(1), entity.size));
+            let _ = put(
+                header::CONTENT_RANGE,
+                format!("bytes {from}-{}/{}", until.saturating_sub(1), entity.size),
+            );
         }
         StatusCode::RANGE_NOT_SATISFIABLE => {
             let _ = put(header::CONTENT_RANGE, format!("bytes */{}", entity.size));
@@ -123,7 +126,8 @@ fn etag(entity: &Entity) -> String {
 fn asked(headers: &HeaderMap, entity: &Entity) -> Asked {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let etag = etag(entity);
-    let listed = |list: &str| list.split(',').any(|one| matches!(one.trim(), tag if tag == etag || tag == "*"));
+    let listed =
+        |list: &str| list.split(',').any(|one| matches!(one.trim(), tag if tag == etag || tag == "*"));
     if text(header::IF_NONE_MATCH).is_some_and(listed) {
         return Asked::NotModified;
     }
@@ -154,7 +158,8 @@ fn part(range: &str, size: u64) -> Asked {
 
 /// What of `piece`, which begins at `place` of the entity, lies in the range.
 fn overlap(place: u64, piece: &[u8], (from, until): Range) -> &[u8] {
-    let within = |edge: u64| usize::try_from(edge.saturating_sub(place)).unwrap_or(usize::MAX).min(piece.len());
+    let within =
+        |edge: u64| usize::try_from(edge.saturating_sub(place)).unwrap_or(usize::MAX).min(piece.len());
     piece.get(within(from)..within(until)).unwrap_or_default()
 }
 
@@ -177,7 +182,8 @@ fn read(
     while place < until {
         let left = usize::try_from(until.saturating_sub(place)).unwrap_or(usize::MAX).min(PIECE_BYTES);
         let room = buffer.get_mut(..left).unwrap_or_default();
-        let got = payload.read_at(place, room).inspect_err(|error| tracing::error!(%error, "a payload broke off"));
+        let got =
+            payload.read_at(place, room).inspect_err(|error| tracing::error!(%error, "a payload broke off"));
         let got = got.map_err(|_| Gone)?;
         if got == 0 {
             return Err(Gone);

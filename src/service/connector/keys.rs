@@ -74,7 +74,8 @@ impl ConnectorKeys {
     pub(super) fn admit(&self, headers: &HeaderMap, scope: AccessScope) -> Result<Access, Problem> {
         let Self::Keys(keys) = self else { return Ok(Access::default()) };
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let presented = bearer.and_then(|value| value.strip_prefix("Bearer ")).map(|key| Digest::of(key.as_bytes()));
+        let presented =
+            bearer.and_then(|value| value.strip_prefix("Bearer ")).map(|key| Digest::of(key.as_bytes()));
         let Some(key) = presented.and_then(|presented| find(keys, &presented)) else {
             let detail = "a valid key is needed: Authorization: Bearer KEY";
             return Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail));
