@@ -48,7 +48,6 @@ pub enum ConnectorKeys {
 /// What the caller may see.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Access {
-    pub(super) name: Option<String>,
     pub(super) tenant: Option<Tenant>,
     pub(super) participants: Vec<ParticipantId>,
 }
@@ -84,11 +83,8 @@ impl ConnectorKeys {
             let detail = format!("the key has no scope {}", scope_name(scope));
             return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
         }
-        Ok(Access {
-            name: Some(key.name.clone()),
-            tenant: key.tenant.clone(),
-            participants: key.participants.clone(),
-        })
+        tracing::debug!(key = %key.name, ?scope, "connector call");
+        Ok(Access { tenant: key.tenant.clone(), participants: key.participants.clone() })
     }
 }
 
