@@ -4,11 +4,16 @@
 //! Nothing here uses the product's own wire or security code. What the composer writes and what the product
 //! reads are two opinions on the same standards, so that they can judge each other.
 
+pub mod client;
 pub mod clock;
 pub mod composer;
+pub mod connector;
 pub mod fault;
 pub mod peers;
 pub mod pki;
+pub mod process;
+pub mod product;
+pub mod receipt;
 pub mod sbd;
 pub mod xml;
 

@@ -99,7 +99,7 @@ impl Peers {
         command
     }
 
-    /// A script that runs with the environment of PyPI `as4`.
+    /// A script that runs with the environment of `PyPI` `as4`.
     #[must_use]
     pub fn as4(&self, script: &str) -> Command {
         let mut command = self.prepared(self.home.join("as4/bin/python"));
@@ -107,7 +107,7 @@ impl Peers {
         command
     }
 
-    /// The driver of PyPI `peppol-py`.
+    /// The driver of `PyPI` `peppol-py`.
     #[must_use]
     pub fn peppol_py(&self) -> Command {
         let mut command = self.prepared(self.home.join("peppol-py/bin/python"));

@@ -245,7 +245,7 @@ fn builder(
     let mut serial = BigNum::new()?;
     serial.rand(120, MsbOption::ONE, false)?;
     builder.set_version(2)?;
-    builder.set_serial_number(&*Asn1Integer::from_bn(&*serial)?)?;
+    builder.set_serial_number(&*Asn1Integer::from_bn(&serial)?)?;
     builder.set_subject_name(subject)?;
     builder.set_issuer_name(issuer.map_or(subject, |ca| ca.certificate.subject_name()))?;
     builder.set_not_before(&*Asn1Time::from_str_x509(FROM)?)?;

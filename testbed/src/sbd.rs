@@ -335,7 +335,7 @@ fn invoice_line(
     writer.leaf(CBC, "InvoicedQuantity", &[(NONE, "unitCode", "EA")], "1")?;
     amount(writer, "LineExtensionAmount", LINE_CENTS)?;
     open(writer, CAC, "Item")?;
-    let name = format!("Article {:06} for project {:08x}", line, random.next() & 0xFFFF_FFFF);
+    let name = format!("Article {:06} for project {:08x}", line, random.number() & 0xFFFF_FFFF);
     writer.leaf(CBC, "Description", &[], "Delivered to the quay, packed in boxes of twelve, as ordered")?;
     writer.leaf(CBC, "Name", &[], &name)?;
     tax_category(writer, "ClassifiedTaxCategory")?;
@@ -400,7 +400,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -411,7 +411,7 @@ impl Random {
     /// Fills `out`.
     pub fn fill(&mut self, out: &mut [u8]) {
         for chunk in out.chunks_mut(8) {
-            let bytes = self.next().to_le_bytes();
+            let bytes = self.number().to_le_bytes();
             chunk.copy_from_slice(bytes.get(..chunk.len()).unwrap_or(&bytes));
         }
     }

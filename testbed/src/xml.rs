@@ -164,7 +164,7 @@ impl<'a, 's> Writer<'a, 's> {
     }
 
     fn attribute(&mut self, name: &str, value: &str) -> Result<(), Fault> {
-        let quote = if self.form == Form::Wire && name.len() % 3 == 0 { "'" } else { "\"" };
+        let quote = if self.form == Form::Wire && name.len().is_multiple_of(3) { "'" } else { "\"" };
         self.put(" ")?;
         self.put(name)?;
         self.put("=")?;

@@ -1,5 +1,7 @@
 //! What the composer writes, judged by the independent verifier of `../shared/peers` (lxml, cryptography).
 
+#![allow(clippy::unwrap_used, reason = "helpers of a test may fail as the test does")]
+
 use std::path::Path;
 
 use testbed::{

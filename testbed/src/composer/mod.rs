@@ -141,7 +141,7 @@ impl Draft {
         Self { compression, ..self.signed_anew() }
     }
 
-    /// The same document in an envelope made anew: other CreationDateAndTime, same InstanceIdentifier.
+    /// The same document in an envelope made anew: another creation date, the same instance.
     #[must_use]
     pub fn wrapped_anew(&self) -> Self {
         let mut draft = self.signed_anew();
