@@ -14,13 +14,13 @@
 
 #[path = "oracle/generator.rs"]
 mod generator;
+#[path = "oracle/judge.rs"]
+mod judge;
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use generator::Random;
+use judge::Judge;
 use oncepoint::wire::c14n::exclusive;
 use oncepoint::wire::xml::{Document, NodeId, NodeKind, Violation, XmlError, XmlLimits};
 
@@ -53,47 +53,26 @@ enum Verdict {
 }
 
 /// libxml2 behind a pipe.
-struct Oracle {
-    child: Child,
-    to: BufWriter<ChildStdin>,
-    from: BufReader<ChildStdout>,
-}
+struct Oracle(Judge);
 
 impl Oracle {
-    /// Compiles and starts the judge; `None`, with a line that says why, where that cannot be done.
     fn start() -> Option<Self> {
-        match build() {
-            Ok(program) => {
-                let mut child = Command::new(program)
-                    .stdin(Stdio::piped())
-                    .stdout(Stdio::piped())
-                    .spawn()
-                    .expect("the judge starts");
-                let to = BufWriter::new(child.stdin.take().expect("stdin"));
-                let from = BufReader::new(child.stdout.take().expect("stdout"));
-                Some(Self { child, to, from })
-            }
-            Err(reason) => {
-                let required = std::env::var("ONCEPOINT_REQUIRE_SHARED").is_ok_and(|value| value == "1");
-                assert!(!required, "{reason}");
-                println!("skipped: {reason}");
-                None
-            }
-        }
+        Judge::start("c14n", None).map(Self)
     }
 
     fn ask(&mut self, document: &[u8], questions: &[Question]) -> Verdict {
-        self.write(document);
-        self.number(questions.len() as u32);
+        let Self(judge) = self;
+        judge.write(document);
+        judge.number(questions.len());
         for question in questions {
-            self.number(question.element);
-            self.number(question.prefixes.len() as u32);
+            judge.number(question.element as usize);
+            judge.number(question.prefixes.len());
             for prefix in &question.prefixes {
-                self.write(prefix.as_bytes());
+                judge.write(prefix.as_bytes());
             }
         }
-        self.to.flush().expect("the judge listens");
-        match self.byte() {
+        judge.flush();
+        match judge.byte() {
             0 => Verdict::Malformed,
             state => {
                 let forms = questions.iter().map(|_| self.form()).collect();
@@ -102,59 +81,12 @@ impl Oracle {
         }
     }
 
-    fn number(&mut self, number: u32) {
-        self.to.write_all(&number.to_be_bytes()).expect("the judge listens");
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u32);
-        self.to.write_all(bytes).expect("the judge listens");
-    }
-
-    fn byte(&mut self) -> u8 {
-        let mut byte = [0];
-        self.from.read_exact(&mut byte).expect("the judge answers");
-        byte[0]
-    }
-
     fn form(&mut self) -> Option<Vec<u8>> {
-        let good = self.byte() == 1;
-        let mut length = [0; 4];
-        self.from.read_exact(&mut length).expect("the judge answers");
-        let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
-        self.from.read_exact(&mut bytes).expect("the judge answers");
+        let good = self.0.byte() == 1;
+        let length = self.0.read(4).try_into().map(u32::from_be_bytes).expect("four bytes");
+        let bytes = self.0.read(length as usize);
         good.then_some(bytes)
     }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn build() -> Result<PathBuf, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/c14n.c");
-    // Tests run side by side: each builds its own.
-    let name = format!("c14n-oracle-{}-{:?}", std::process::id(), std::thread::current().id());
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name.replace(['(', ')'], ""));
-    let flags = Command::new("pkg-config")
-        .args(["--cflags", "--libs", "libxml-2.0"])
-        .output()
-        .map_err(|error| format!("pkg-config: {error}"))?;
-    if !flags.status.success() {
-        return Err("libxml2 is not installed for development".to_owned());
-    }
-    let flags = String::from_utf8(flags.stdout).expect("flags are text");
-    let compiled = Command::new("cc")
-        .args(["-O2", "-Wall", "-Wextra", "-o"])
-        .arg(&program)
-        .arg(&source)
-        .args(flags.split_whitespace())
-        .status()
-        .map_err(|error| format!("cc: {error}"))?;
-    if compiled.success() { Ok(program) } else { Err(format!("cc could not compile {}", source.display())) }
 }
 
 fn setting(name: &str, default: u64) -> u64 {

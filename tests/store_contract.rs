@@ -24,7 +24,10 @@ use oncepoint::{
         vfs::{Cut, Directories, FaultyVfs, Vfs},
     },
 };
-use store_support::*;
+use store_support::{
+    model::{Mutant, Run, Stop},
+    *,
+};
 
 /// Runs each scenario on each backend.
 macro_rules! on_both {
@@ -582,4 +585,62 @@ fn a_caller_who_goes_away_does_not_stop_the_commit() {
         assert_eq!(lease(&store, 9, second(1)).await.len(), 2);
         assert_eq!(store.health().claims, 0);
     });
+}
+
+/// Scripts on the memory backend.
+const MEMORY_SEEDS: u64 = 60;
+/// Scripts on the embedded backend, with a restart between any two legs.
+const EMBEDDED_SEEDS: u64 = 30;
+const STEPS: usize = 120;
+const LEGS: usize = 4;
+
+fn memory_script(seed: u64, mutant: Mutant) -> Result<(), Stop> {
+    let mut run = Run::new(Store::memory(), seed, mutant);
+    run.steps(STEPS * 2)?;
+    run.audit()
+}
+
+/// Half of the restarts are orderly, half are power cuts that take all that was not synced.
+fn embedded_script(seed: u64) -> Result<(), Stop> {
+    let mut vfs = FaultyVfs::new(seed, Cut::Nothing, Directories::Strict);
+    let open = |vfs: &FaultyVfs| {
+        let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());
+        open(&vfs, Work::Pumped).map_err(|error| Stop::Broken(error.to_string()))
+    };
+    let mut run = Run::new(open(&vfs)?, seed, Mutant::None);
+    for leg in 0..LEGS {
+        run.steps(STEPS)?;
+        run.audit()?;
+        if (seed as usize + leg) % 2 == 0 {
+            run.store.close()?;
+        } else {
+            vfs.set_cut(Cut::All);
+        }
+        run.store = Store::memory();
+        vfs = vfs.reboot();
+        run.recovered(open(&vfs)?)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn scripts_agree_with_the_model_in_memory() {
+    for seed in 0..MEMORY_SEEDS {
+        assert_eq!(memory_script(seed, Mutant::None), Ok(()), "seed {seed}");
+    }
+}
+
+#[test]
+fn scripts_agree_with_the_model_over_restarts() {
+    for seed in 0..EMBEDDED_SEEDS {
+        assert_eq!(embedded_script(seed), Ok(()), "seed {seed}");
+    }
+}
+
+#[test]
+fn the_model_sees_a_lost_release_and_a_fresh_receipt() {
+    for mutant in [Mutant::LostRelease, Mutant::FreshReceipt] {
+        let seen = (0..MEMORY_SEEDS).any(|seed| matches!(memory_script(seed, mutant), Err(Stop::Broken(_))));
+        assert!(seen, "{mutant:?} went unseen");
+    }
 }

@@ -12,10 +12,12 @@
 use std::{fs, path::PathBuf};
 
 use oncepoint::{
-    model::{ContentId, SignalMessage},
+    model::{ContentId, Digest, SignalMessage},
     wire::{
         ebms::{self, Claimed, EbmsReadError, Reading},
+        gzip::{GzipError, GzipLimits, Inflater},
         mime::{self, MimeError, MimeLimits, Package, PartEvent, PartReader},
+        sbdh::{DocumentReader, Sbd, SbdError, SbdLimits, SbdReader},
         soap::{Envelope, SoapError},
         xml::{Document, XmlError, XmlLimits},
     },
@@ -262,4 +264,66 @@ fn signals_of_every_peer_are_read() {
     println!("{read} signals read");
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(read > 40);
+}
+
+fn sbd(envelope: &[u8], piece: usize) -> Result<Sbd, SbdError> {
+    let mut reader = SbdReader::new(SbdLimits::default());
+    envelope.chunks(piece).try_for_each(|chunk| reader.feed(chunk))?;
+    reader.finish()
+}
+
+/// Reads an envelope and gets its document back.
+fn check_sbd(id: &str, envelope: &[u8]) -> Result<Sbd, SbdError> {
+    let whole = sbd(envelope, usize::MAX);
+    assert_eq!(sbd(envelope, 97), whole, "{id}");
+    let whole = whole?;
+    let mut document = Vec::new();
+    let mut reader = DocumentReader::new(&whole.payload);
+    let mut sink = |bytes: &[u8]| -> Result<(), SbdError> {
+        document.extend_from_slice(bytes);
+        Ok(())
+    };
+    envelope.chunks(1000).try_for_each(|chunk| reader.feed(chunk, &mut sink))?;
+    reader.finish(&mut sink)?;
+    assert_eq!(Digest::of(&document), whole.document, "{id}");
+    println!("{id}: {:?}, inserted {:?}", whole.payload.form, whole.payload.insert);
+    Ok(whole)
+}
+
+/// Faults of shape; other faults of business envelopes are faults of value, for later.
+const SHAPELESS: &[&str] = &["sbd/neg-two-senders", "sbd/neg-wrong-namespace", "sbd/neg-two-documents"];
+
+#[test]
+fn business_envelopes_read_unless_their_shape_is_wrong() {
+    let Some(shared) = shared() else { return };
+    let mut count = 0;
+    for entry in entries(&shared).iter().filter(|entry| entry["kind"] == "sbd") {
+        let id = entry["id"].as_str().unwrap();
+        let (_, envelope) = case(&shared, entry);
+        let result = check_sbd(id, &envelope);
+        if let Err(error) = &result {
+            println!("{id}: refused: {error}");
+        }
+        assert_eq!(result.is_err(), SHAPELESS.contains(&id), "{id}");
+        count += 1;
+    }
+    assert!(count >= 11);
+    for extra in ["vectors/composed/payload.sbd.xml", "vectors/asx-rs/payload.sbd.xml"] {
+        check_sbd(extra, &fs::read(shared.join(extra)).unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn a_compressed_envelope_inflates_to_the_plain_one() {
+    let Some(shared) = shared() else { return };
+    let composed = shared.join("vectors/composed");
+    let (mut inflater, mut plain) = (Inflater::new(GzipLimits::new(1 << 20)), Vec::new());
+    let stream = fs::read(composed.join("payload.sbd.xml.gz")).unwrap();
+    let mut sink = |bytes: &[u8]| -> Result<(), GzipError> {
+        plain.extend_from_slice(bytes);
+        Ok(())
+    };
+    stream.chunks(10).try_for_each(|chunk| inflater.feed(chunk, &mut sink)).unwrap();
+    inflater.finish().unwrap();
+    assert!(plain == fs::read(composed.join("payload.sbd.xml")).unwrap());
 }

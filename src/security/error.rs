@@ -97,6 +97,14 @@ pub enum PolicyFault {
     /// More than one of something that there is one of.
     #[error("more than one {0}")]
     Repeated(&'static str),
+    /// More of something than is looked at.
+    #[error("more than {max} {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        max: usize,
+    },
     /// An element that has no place here.
     #[error("{0} is not allowed")]
     Forbidden(String),

@@ -6,12 +6,16 @@
 //! piece. Time is always given; nothing here asks for it. Own code covers exactly the algorithms that the
 //! profile allows; the primitives and X.509 are OpenSSL's.
 
+pub mod algorithms;
+pub mod attachment;
 mod certificate;
 mod der;
 pub mod encryption;
 mod error;
+mod header;
 pub mod key;
 pub mod revocation;
+pub mod signature;
 pub mod trust;
 
 pub use certificate::{CERTIFICATE_BYTES_MAX, CertificateError, PeerCertificate, RSA_BITS_MAX, RSA_BITS_MIN};
@@ -19,6 +23,7 @@ pub use error::{
     AttachmentFault, CoverageFault, DecryptionFailed, PolicyFault, SecurityError, SecurityStage,
     SignatureFault,
 };
+pub use header::{PREFIX_LIST_MAX, REFERENCES_MAX};
 
 #[cfg(test)]
 mod testing;

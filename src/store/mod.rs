@@ -53,8 +53,7 @@ pub use inbox::{
 pub use item::{Evidence, Item, ItemQuery, PAGE_MAX, Page};
 pub use payload::{INLINE_BYTES_MAX, Payload, PayloadWriter, Spool, SpoolReader, StoredPayload};
 pub use record::{
-    Acceptance, Authentication, Delivery, DocumentForm, DocumentSpan, InboundMeta, Notice, Record,
-    RecordState, RepeatCount,
+    Acceptance, Authentication, Delivery, InboundMeta, Notice, Record, RecordState, RepeatCount,
 };
 pub use upkeep::{
     CLOCK_AHEAD_MAX, FINDINGS_MAX, Health, Purge, PurgeBudget, PurgeOrder, PurgeStats, VerifyReport,

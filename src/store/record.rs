@@ -7,9 +7,12 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
-    Answer, AnswerKind, ContentRecord, Digest, DocumentTypeId, ItemId, MessageKey, ParticipantId, ProcessId,
-    Scope, Seen, Timestamp,
+use crate::{
+    model::{
+        Answer, AnswerKind, ContentRecord, Digest, DocumentTypeId, ItemId, MessageKey, ParticipantId,
+        ProcessId, Scope, Seen, Timestamp,
+    },
+    wire::sbdh::PayloadSpan,
 };
 
 use super::payload::Payload;
@@ -74,36 +77,11 @@ pub struct InboundMeta {
     /// Whether the document's root tag got namespace declarations of the envelope.
     pub namespaces_added: bool,
     /// Where the document is in the stored payload; none: the payload is the document.
-    pub span: Option<DocumentSpan>,
+    pub span: Option<PayloadSpan>,
     /// The item that this one may repeat under another MessageId.
     pub possible_duplicate_of: Option<ItemId>,
     /// Media type of the payload, as declared.
     pub media_type: Option<String>,
-}
-
-/// Where the document is in the stored payload, in bytes of the payload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DocumentSpan {
-    /// First byte of the document.
-    pub start: u64,
-    /// One beyond its last byte.
-    pub end: u64,
-    /// Bytes that are put in at an offset of the payload: namespace declarations.
-    pub insert: Option<(u64, String)>,
-    /// How it is embedded.
-    pub form: DocumentForm,
-}
-
-/// How a document is embedded in its envelope (Peppol SBDH §2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DocumentForm {
-    /// An XML element: the bytes themselves.
-    Xml,
-    /// Base64 text in `BinaryContent`.
-    Binary,
-    /// Escaped text in `TextContent`.
-    Text,
 }
 
 /// Something remarkable about a message, as history and logs name it (`duplicates` §2): a code such as

@@ -269,6 +269,13 @@ impl Store {
         }
     }
 
+    /// With [`journal::Work::Pumped`]: does all that is queued, on this thread.
+    pub fn pump(&self) {
+        if let Log::Embedded(log) = &self.inner.log {
+            log.journal.pump();
+        }
+    }
+
     /// Writes what nobody waited for, and takes nothing more.
     ///
     /// # Errors

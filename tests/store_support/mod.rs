@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test crate uses another part")]
 
+pub(crate) mod model;
+
 use std::{io::Write, path::Path, sync::Arc};
 
 use bytes::Bytes;
@@ -19,33 +21,33 @@ use oncepoint::{
 };
 
 /// Small segments, so that tests meet many of them.
-pub const SEGMENT_BYTES: u64 = 64 << 10;
+pub(crate) const SEGMENT_BYTES: u64 = 64 << 10;
 /// Where the store lies in a simulated file system.
-pub const DIR: &str = "/data";
+pub(crate) const DIR: &str = "/data";
 /// How long a claim is left alone.
-pub const PATIENCE: Span = Span::minutes(10);
+pub(crate) const PATIENCE: Span = Span::minutes(10);
 /// A beginning of time that is not 1970.
-pub const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// So many seconds after the beginning.
-pub fn second(n: u64) -> Timestamp {
+pub(crate) fn second(n: u64) -> Timestamp {
     START.plus(Span::seconds(n))
 }
 
 /// So many days after the beginning.
-pub fn day(n: u64) -> Timestamp {
+pub(crate) fn day(n: u64) -> Timestamp {
     START.plus(Span::days(n))
 }
 
 /// The id of number `n`, as if made `n` milliseconds after the beginning.
-pub fn item(n: u64) -> ItemId {
+pub(crate) fn item(n: u64) -> ItemId {
     let mut random = [0; 10];
     random[2..].copy_from_slice(&n.to_be_bytes());
     let millis = START.as_millis() + n;
     ItemId::from_uuid(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
 }
 
-pub fn key(sender: &str, n: u64) -> MessageKey {
+pub(crate) fn key(sender: &str, n: u64) -> MessageKey {
     MessageKey {
         tenant: Tenant::default_tenant(),
         sender: PartyId::parse(sender).unwrap(),
@@ -54,7 +56,7 @@ pub fn key(sender: &str, n: u64) -> MessageKey {
 }
 
 /// What is told apart by `document`, signed for the `signature`th time.
-pub fn content(document: u64, signature: u64) -> ContentRecord {
+pub(crate) fn content(document: u64, signature: u64) -> ContentRecord {
     let digest = |what: &str, n: u64| Digest::of(format!("{what}{n}").as_bytes());
     ContentRecord {
         attachments: vec![PartDigest { transform: "t".to_owned(), digest: digest("part", document) }],
@@ -75,7 +77,7 @@ pub fn content(document: u64, signature: u64) -> ContentRecord {
     }
 }
 
-pub fn answer(text: &str) -> Answer {
+pub(crate) fn answer(text: &str) -> Answer {
     Answer {
         kind: AnswerKind::Receipt,
         status: 200,
@@ -85,11 +87,11 @@ pub fn answer(text: &str) -> Answer {
 }
 
 /// A payload that tells which message it is of.
-pub fn payload_bytes(n: u64, size: usize) -> Vec<u8> {
+pub(crate) fn payload_bytes(n: u64, size: usize) -> Vec<u8> {
     n.to_be_bytes().into_iter().cycle().take(size.max(8)).collect()
 }
 
-pub fn payload(store: &Store, n: u64, size: usize) -> std::io::Result<Payload> {
+pub(crate) fn payload(store: &Store, n: u64, size: usize) -> std::io::Result<Payload> {
     let mut writer = store.payload_writer(item(n));
     for chunk in payload_bytes(n, size).chunks(8192) {
         writer.write_all(chunk)?;
@@ -98,7 +100,7 @@ pub fn payload(store: &Store, n: u64, size: usize) -> std::io::Result<Payload> {
 }
 
 /// Message `n` accepted at `at` with a window of 90 days.
-pub fn acceptance(n: u64, at: Timestamp, payload: Option<Payload>) -> Acceptance {
+pub(crate) fn acceptance(n: u64, at: Timestamp, payload: Option<Payload>) -> Acceptance {
     Acceptance {
         item: item(n),
         at,
@@ -115,7 +117,7 @@ pub fn acceptance(n: u64, at: Timestamp, payload: Option<Payload>) -> Acceptance
     }
 }
 
-pub fn meta(sender: &str) -> InboundMeta {
+pub(crate) fn meta(sender: &str) -> InboundMeta {
     let participant = |value: &str| ParticipantId::new("iso6523-actorid-upis", value).unwrap();
     InboundMeta {
         sender: Some(participant(sender)),
@@ -125,7 +127,7 @@ pub fn meta(sender: &str) -> InboundMeta {
     }
 }
 
-pub fn record(n: u64, at: Timestamp, state: RecordState, first: Option<u64>) -> Record {
+pub(crate) fn record(n: u64, at: Timestamp, state: RecordState, first: Option<u64>) -> Record {
     Record {
         id: item(n),
         at,
@@ -144,12 +146,12 @@ pub fn record(n: u64, at: Timestamp, state: RecordState, first: Option<u64>) -> 
 }
 
 /// The claim on `key`, knowing what the log knows.
-pub fn claim(store: &Store, key: &MessageKey, scope: Scope, now: Timestamp) -> Claim {
+pub(crate) fn claim(store: &Store, key: &MessageKey, scope: Scope, now: Timestamp) -> Claim {
     let seen = store.seen(key, scope).unwrap();
     store.claim(key, scope, &seen, now, PATIENCE).unwrap()
 }
 
-pub fn won(claim: Claim) -> Fence {
+pub(crate) fn won(claim: Claim) -> Fence {
     match claim {
         Claim::Won(fence) => fence,
         other => panic!("not won: {other:?}"),
@@ -157,25 +159,25 @@ pub fn won(claim: Claim) -> Fence {
 }
 
 /// Message `n` of sender A, accepted.
-pub async fn accept(store: &Store, n: u64, at: Timestamp) -> Result<(), AcceptError> {
+pub(crate) async fn accept(store: &Store, n: u64, at: Timestamp) -> Result<(), AcceptError> {
     let payload = payload(store, n, 100).unwrap();
     won(claim(store, &key("A", n), Scope::PartyId, at)).accept(acceptance(n, at, Some(payload))).await
 }
 
-pub fn wish(max: usize) -> InboxClaim {
+pub(crate) fn wish(max: usize) -> InboxClaim {
     InboxClaim { max, lease: Span::seconds(60), filter: InboxFilter::default(), deliveries_max: 3 }
 }
 
-pub async fn lease(store: &Store, max: usize, now: Timestamp) -> Vec<Leased> {
+pub(crate) async fn lease(store: &Store, max: usize, now: Timestamp) -> Vec<Leased> {
     store.claim_deliveries(&wish(max), now).await.unwrap()
 }
 
-pub fn shown(store: &Store, n: u64) -> Item {
+pub(crate) fn shown(store: &Store, n: u64) -> Item {
     store.item(item(n)).unwrap().unwrap()
 }
 
 /// Whole payload of an item.
-pub fn stored_payload(store: &Store, n: u64) -> Vec<u8> {
+pub(crate) fn stored_payload(store: &Store, n: u64) -> Vec<u8> {
     let payload = store.payload(item(n)).unwrap().unwrap();
     let mut bytes = vec![0; usize::try_from(payload.size()).unwrap()];
     let mut at = 0;
@@ -187,26 +189,26 @@ pub fn stored_payload(store: &Store, n: u64) -> Vec<u8> {
     bytes
 }
 
-pub fn purge_order(now: Timestamp, purge: oncepoint::store::Purge) -> PurgeOrder {
+pub(crate) fn purge_order(now: Timestamp, purge: oncepoint::store::Purge) -> PurgeOrder {
     let budget = PurgeBudget { segments: u64::MAX, octets: u64::MAX };
     PurgeOrder { now, budget, purge, window_min: Span::days(30) }
 }
 
-pub fn options(work: Work) -> JournalOptions {
+pub(crate) fn options(work: Work) -> JournalOptions {
     JournalOptions { segment_bytes: SEGMENT_BYTES, reserve_bytes: 0, work, ..JournalOptions::new(START) }
 }
 
 /// Opens the embedded store in a simulated file system.
-pub fn open(vfs: &Arc<dyn Vfs>, work: Work) -> Result<Store, oncepoint::store::OpenError> {
+pub(crate) fn open(vfs: &Arc<dyn Vfs>, work: Work) -> Result<Store, oncepoint::store::OpenError> {
     Store::open(vfs, Path::new(DIR), options(work)).map(|(store, _)| store)
 }
 
 /// Runs a future to its end on this thread.
-pub fn run<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
 /// Keeps the trait in scope for those who only open files.
-pub fn size_of(file: &dyn VfsFile) -> u64 {
+pub(crate) fn size_of(file: &dyn VfsFile) -> u64 {
     file.size().unwrap()
 }

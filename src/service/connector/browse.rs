@@ -173,7 +173,9 @@ pub(super) async fn events(State(parts): Shared, headers: HeaderMap, Path(id): P
 pub(super) async fn requeue(State(parts): Shared, headers: HeaderMap, Path(id): Path<String>) -> Answered {
     let item = visible_item(&parts, &headers, AccessScope::Operate, &id)?;
     match parts.store.requeue(item.id, (parts.now)()).await? {
-        RequeueResult::Requeued => Ok(json(&json!({ "id": item.id, "result": "requeued", "redelivery": true }))),
+        RequeueResult::Requeued => {
+            Ok(json(&json!({ "id": item.id, "result": "requeued", "redelivery": true })))
+        }
         RequeueResult::NeverDelivered => Err(Problem::new(
             StatusCode::CONFLICT,
             "never_delivered",

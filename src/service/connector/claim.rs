@@ -104,7 +104,11 @@ fn filter(wanted: &Filter, access: &Access) -> Result<InboxFilter, Problem> {
         ids: wanted.ids.iter().map(|id| parsed("filter.ids", id, ItemId::parse)).collect::<Result<_, _>>()?,
         sender: optional("filter.sender", &wanted.sender)?,
         receiver: optional("filter.receiver", &wanted.receiver)?,
-        doctype: wanted.doctype.as_deref().map(|t| parsed("filter.doctype", t, DocumentTypeId::parse)).transpose()?,
+        doctype: wanted
+            .doctype
+            .as_deref()
+            .map(|t| parsed("filter.doctype", t, DocumentTypeId::parse))
+            .transpose()?,
         tenant,
     })
 }
@@ -143,7 +147,11 @@ async fn poll(
     }
 }
 
-async fn claim_each(parts: &ConnectorParts, claims: &[InboxClaim], max: usize) -> Result<Vec<Leased>, Problem> {
+async fn claim_each(
+    parts: &ConnectorParts,
+    claims: &[InboxClaim],
+    max: usize,
+) -> Result<Vec<Leased>, Problem> {
     let mut leased = Vec::new();
     for claim in claims {
         let left = max.saturating_sub(leased.len());

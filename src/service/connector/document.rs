@@ -8,7 +8,7 @@ use axum::{
 
 use super::{
     AccessScope, Answered, Problem, Shared,
-    stream::{Gone, PIECE_BYTES, Pieces, filled_by},
+    stream::{PIECE_BYTES, Pieces, Stop, filled_by},
     visible_item,
 };
 use crate::{
@@ -47,7 +47,8 @@ pub(super) async fn document(State(parts): Shared, headers: HeaderMap, Path(id):
             place = place.saturating_add(piece.len() as u64);
             pieces.put(kept)
         };
-        read_all(&payload, |bytes| reader.feed(bytes, &mut cut).map_err(|_| Gone))
+        read(&payload, 0, payload.size(), |bytes| reader.feed(bytes, &mut cut))?;
+        reader.finish(&mut cut)
     }))
 }
 
@@ -83,7 +84,7 @@ type Range = (u64, u64);
 fn answer(
     headers: &HeaderMap,
     entity: &Entity,
-    fill: impl FnOnce(Range, &Pieces) -> Result<(), Gone> + Send + 'static,
+    fill: impl FnOnce(Range, &Pieces) -> Result<(), Stop> + Send + 'static,
 ) -> Response<Body> {
     let asked = asked(headers, entity);
     let mut response = Response::new(Body::empty());
@@ -100,7 +101,10 @@ fn answer(
     match status {
         StatusCode::PARTIAL_CONTENT => {
             let (from, until) = range.unwrap_or_default();
-            let _ = put(header::CONTENT_RANGE, format!("bytes {from}-{}/{}", until.saturating_sub(1), entity.size));
+            let _ = put(
+                header::CONTENT_RANGE,
+                format!("bytes {from}-{}/{}", until.saturating_sub(1), entity.size),
+            );
         }
         StatusCode::RANGE_NOT_SATISFIABLE => {
             let _ = put(header::CONTENT_RANGE, format!("bytes */{}", entity.size));
@@ -123,7 +127,8 @@ fn etag(entity: &Entity) -> String {
 fn asked(headers: &HeaderMap, entity: &Entity) -> Asked {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let etag = etag(entity);
-    let listed = |list: &str| list.split(',').any(|one| matches!(one.trim(), tag if tag == etag || tag == "*"));
+    let listed =
+        |list: &str| list.split(',').any(|one| matches!(one.trim(), tag if tag == etag || tag == "*"));
     if text(header::IF_NONE_MATCH).is_some_and(listed) {
         return Asked::NotModified;
     }
@@ -154,33 +159,31 @@ fn part(range: &str, size: u64) -> Asked {
 
 /// What of `piece`, which begins at `place` of the entity, lies in the range.
 fn overlap(place: u64, piece: &[u8], (from, until): Range) -> &[u8] {
-    let within = |edge: u64| usize::try_from(edge.saturating_sub(place)).unwrap_or(usize::MAX).min(piece.len());
+    let within =
+        |edge: u64| usize::try_from(edge.saturating_sub(place)).unwrap_or(usize::MAX).min(piece.len());
     piece.get(within(from)..within(until)).unwrap_or_default()
 }
 
-fn copy(payload: &StoredPayload, (from, until): Range, pieces: &Pieces) -> Result<(), Gone> {
+fn copy(payload: &StoredPayload, (from, until): Range, pieces: &Pieces) -> Result<(), Stop> {
     read(payload, from, until, |bytes| pieces.put(bytes))
-}
-
-fn read_all(payload: &StoredPayload, each: impl FnMut(&[u8]) -> Result<(), Gone>) -> Result<(), Gone> {
-    read(payload, 0, payload.size(), each)
 }
 
 fn read(
     payload: &StoredPayload,
     from: u64,
     until: u64,
-    mut each: impl FnMut(&[u8]) -> Result<(), Gone>,
-) -> Result<(), Gone> {
+    mut each: impl FnMut(&[u8]) -> Result<(), Stop>,
+) -> Result<(), Stop> {
     let mut buffer = vec![0; PIECE_BYTES];
     let mut place = from;
     while place < until {
         let left = usize::try_from(until.saturating_sub(place)).unwrap_or(usize::MAX).min(PIECE_BYTES);
         let room = buffer.get_mut(..left).unwrap_or_default();
-        let got = payload.read_at(place, room).inspect_err(|error| tracing::error!(%error, "a payload broke off"));
-        let got = got.map_err(|_| Gone)?;
+        let got =
+            payload.read_at(place, room).inspect_err(|error| tracing::error!(%error, "a payload broke off"));
+        let got = got.map_err(|_| Stop::Broken)?;
         if got == 0 {
-            return Err(Gone);
+            return Err(Stop::Broken);
         }
         each(room.get(..got).unwrap_or_default())?;
         place = place.saturating_add(got as u64);

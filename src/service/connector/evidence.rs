@@ -32,7 +32,10 @@ pub(super) async fn evidence(State(parts): Shared, headers: HeaderMap, Path(id):
 fn archive(item: &Item, evidence: &Evidence) -> Result<Vec<u8>, ZipError> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let mut file = |name: &str, bytes: &[u8]| -> Result<(), ZipError> {
-        zip.start_file(name, SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored))?;
+        zip.start_file(
+            name,
+            SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored),
+        )?;
         Ok(zip.write_all(bytes)?)
     };
     let lines: Vec<_> = evidence.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -45,7 +48,10 @@ fn archive(item: &Item, evidence: &Evidence) -> Result<Vec<u8>, ZipError> {
     if let Some(answer) = &evidence.answer {
         let content_type = answer.content_type.as_deref().unwrap_or("-");
         file("receipt.xml", &answer.body)?;
-        file("receipt-headers.txt", format!("{}\r\nContent-Type: {content_type}\r\n", answer.status).as_bytes())?;
+        file(
+            "receipt-headers.txt",
+            format!("{}\r\nContent-Type: {content_type}\r\n", answer.status).as_bytes(),
+        )?;
     }
     file("item.json", format!("{:#}\n", view::item(item)).as_bytes())?;
     Ok(zip.finish()?.into_inner())

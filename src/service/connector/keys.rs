@@ -48,7 +48,6 @@ pub enum ConnectorKeys {
 /// What the caller may see.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Access {
-    pub(super) name: Option<String>,
     pub(super) tenant: Option<Tenant>,
     pub(super) participants: Vec<ParticipantId>,
 }
@@ -74,7 +73,8 @@ impl ConnectorKeys {
     pub(super) fn admit(&self, headers: &HeaderMap, scope: AccessScope) -> Result<Access, Problem> {
         let Self::Keys(keys) = self else { return Ok(Access::default()) };
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let presented = bearer.and_then(|value| value.strip_prefix("Bearer ")).map(|key| Digest::of(key.as_bytes()));
+        let presented =
+            bearer.and_then(|value| value.strip_prefix("Bearer ")).map(|key| Digest::of(key.as_bytes()));
         let Some(key) = presented.and_then(|presented| find(keys, &presented)) else {
             let detail = "a valid key is needed: Authorization: Bearer KEY";
             return Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail));
@@ -83,11 +83,8 @@ impl ConnectorKeys {
             let detail = format!("the key has no scope {}", scope_name(scope));
             return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
         }
-        Ok(Access {
-            name: Some(key.name.clone()),
-            tenant: key.tenant.clone(),
-            participants: key.participants.clone(),
-        })
+        tracing::debug!(key = %key.name, ?scope, "connector call");
+        Ok(Access { tenant: key.tenant.clone(), participants: key.participants.clone() })
     }
 }
 

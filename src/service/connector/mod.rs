@@ -110,7 +110,11 @@ async fn openapi() -> impl IntoResponse {
 }
 
 async fn unknown_path() -> Problem {
-    Problem::new(axum::http::StatusCode::NOT_FOUND, "unknown_path", "there is no such path; see /openapi.json")
+    Problem::new(
+        axum::http::StatusCode::NOT_FOUND,
+        "unknown_path",
+        "there is no such path; see /openapi.json",
+    )
 }
 
 async fn wrong_method() -> Problem {
@@ -120,7 +124,8 @@ async fn wrong_method() -> Problem {
 
 /// A control request: JSON of exactly the known fields.
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))
 }
 
 /// The JSON of a good answer.
@@ -129,7 +134,12 @@ fn json(value: &serde_json::Value) -> Response<Body> {
 }
 
 /// The item, when the caller may see it; another's item looks like none.
-fn visible_item(parts: &ConnectorParts, headers: &HeaderMap, scope: AccessScope, id: &str) -> Result<Item, Problem> {
+fn visible_item(
+    parts: &ConnectorParts,
+    headers: &HeaderMap,
+    scope: AccessScope,
+    id: &str,
+) -> Result<Item, Problem> {
     let access = parts.keys.admit(headers, scope)?;
     let id = ItemId::parse(id).map_err(|_| Problem::unknown_item())?;
     let item = parts.store.item(id)?.ok_or_else(Problem::unknown_item)?;

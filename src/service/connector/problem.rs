@@ -63,7 +63,8 @@ impl Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "the store could not serve the connector");
-        let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "the store is not available");
+        let problem =
+            Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "the store is not available");
         Self { retry: Retry::After(RETRY_AFTER_S), ..problem }
     }
 }

@@ -63,11 +63,13 @@ pub(super) async fn ack(State(parts): Shared, headers: HeaderMap, body: Bytes) -
     for request in &requests {
         short("external_ref", request.external_ref.as_deref().unwrap_or_default())?;
     }
-    let sorted = sort(&parts, &access, requests, |r| (&r.id, &r.lease), |item, lease, request| Ack {
-        item,
-        lease,
-        external_ref: request.external_ref,
-    })?;
+    let sorted = sort(
+        &parts,
+        &access,
+        requests,
+        |r| (&r.id, &r.lease),
+        |item, lease, request| Ack { item, lease, external_ref: request.external_ref },
+    )?;
     let acks: Vec<_> = sorted.known.iter().map(|(_, ack)| ack.clone()).collect();
     let results = parts.store.ack(&acks, (parts.now)()).await?;
     Ok(answer(&sorted, results.iter().map(|result| json!({ "result": result }))))
@@ -81,13 +83,19 @@ pub(super) async fn nack(State(parts): Shared, headers: HeaderMap, body: Bytes) 
         short("reason", &request.reason)?;
     }
     let deliveries_max = parts.deliveries_max;
-    let sorted = sort(&parts, &access, requests, |r| (&r.id, &r.lease), |item, lease, request| Nack {
-        item,
-        lease,
-        then: if request.dead { NackThen::Park } else { NackThen::Retry(Span::seconds(request.delay_s)) },
-        reason: request.reason,
-        deliveries_max,
-    })?;
+    let sorted = sort(
+        &parts,
+        &access,
+        requests,
+        |r| (&r.id, &r.lease),
+        |item, lease, request| Nack {
+            item,
+            lease,
+            then: if request.dead { NackThen::Park } else { NackThen::Retry(Span::seconds(request.delay_s)) },
+            reason: request.reason,
+            deliveries_max,
+        },
+    )?;
     let nacks: Vec<_> = sorted.known.iter().map(|(_, nack)| nack.clone()).collect();
     let results = parts.store.nack(&nacks, (parts.now)()).await?;
     Ok(answer(&sorted, results.iter().map(|result| json!({ "result": result }))))
@@ -99,11 +107,13 @@ pub(super) async fn extend(State(parts): Shared, headers: HeaderMap, body: Bytes
     for request in &requests {
         within("lease_s", request.lease_s, 1, LEASE_S_MAX)?;
     }
-    let sorted = sort(&parts, &access, requests, |r| (&r.id, &r.lease), |item, lease, request| Extend {
-        item,
-        lease,
-        length: Span::seconds(request.lease_s),
-    })?;
+    let sorted = sort(
+        &parts,
+        &access,
+        requests,
+        |r| (&r.id, &r.lease),
+        |item, lease, request| Extend { item, lease, length: Span::seconds(request.lease_s) },
+    )?;
     let wishes: Vec<_> = sorted.known.iter().map(|(_, wish)| *wish).collect();
     let results = parts.store.extend(&wishes, (parts.now)()).await?;
     Ok(answer(&sorted, results.iter().map(extended)))
@@ -139,7 +149,8 @@ fn sort<R, T>(
     names: impl Fn(&R) -> (&String, &String),
     make: impl Fn(ItemId, Lease, R) -> T,
 ) -> Result<Sorted<T>, Problem> {
-    let mut sorted = Sorted { ids: Vec::with_capacity(requests.len()), known: Vec::with_capacity(requests.len()) };
+    let mut sorted =
+        Sorted { ids: Vec::with_capacity(requests.len()), known: Vec::with_capacity(requests.len()) };
     for (place, request) in requests.into_iter().enumerate() {
         let (id, lease) = names(&request);
         sorted.ids.push(id.clone());
@@ -152,8 +163,12 @@ fn sort<R, T>(
     Ok(sorted)
 }
 
-fn answer<T>(sorted: &Sorted<T>, results: impl Iterator<Item = Value>) -> axum::http::Response<axum::body::Body> {
-    let mut lines: Vec<Value> = sorted.ids.iter().map(|id| json!({ "id": id, "result": "unknown" })).collect();
+fn answer<T>(
+    sorted: &Sorted<T>,
+    results: impl Iterator<Item = Value>,
+) -> axum::http::Response<axum::body::Body> {
+    let mut lines: Vec<Value> =
+        sorted.ids.iter().map(|id| json!({ "id": id, "result": "unknown" })).collect();
     for ((place, _), result) in sorted.known.iter().zip(results) {
         if let (Some(Value::Object(line)), Value::Object(result)) = (lines.get_mut(*place), result) {
             line.extend(result);

@@ -10,25 +10,39 @@ use axum::body::{Body, Bytes};
 use hyper::body::Frame;
 use tokio::sync::mpsc;
 
+use crate::wire::sbdh::SbdError;
+
 /// Bytes of a piece.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
 /// Pieces between the reader and a slow client.
 const PIECES_MAX: usize = 4;
 
-/// Why the reader stops: the client is gone.
+/// Why the reader stops.
 #[derive(Debug)]
-pub(super) struct Gone;
+pub(super) enum Stop {
+    /// The client is gone.
+    Gone,
+    /// The stored bytes cannot be read on.
+    Broken,
+}
+
+impl From<SbdError> for Stop {
+    fn from(error: SbdError) -> Self {
+        tracing::error!(%error, "a stored envelope does not read as it did when it was accepted");
+        Self::Broken
+    }
+}
 
 /// Takes the pieces of a body.
 pub(super) struct Pieces(mpsc::Sender<Bytes>);
 
 impl Pieces {
     /// Hands a piece on; waits while the client is slow.
-    pub(super) fn put(&self, piece: &[u8]) -> Result<(), Gone> {
+    pub(super) fn put(&self, piece: &[u8]) -> Result<(), Stop> {
         if piece.is_empty() {
             return Ok(());
         }
-        self.0.blocking_send(Bytes::copy_from_slice(piece)).map_err(|_| Gone)
+        self.0.blocking_send(Bytes::copy_from_slice(piece)).map_err(|_| Stop::Gone)
     }
 }
 

@@ -14,8 +14,8 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::{
     model::{
-        Addressing, Answer, AnswerKind, ContentRecord, Digest, MessageId, MessageKey, PartyId, ParticipantId, Scope,
-        Service, Span, Tenant,
+        Addressing, Answer, AnswerKind, ContentRecord, Digest, MessageId, MessageKey, ParticipantId, PartyId,
+        Scope, Service, Span, Tenant,
     },
     store::{Acceptance, Authentication, Claim, Delivery, InboundMeta, Record, RecordState},
 };
@@ -32,7 +32,8 @@ struct Bench {
 }
 
 fn bench(keys: ConnectorKeys) -> Bench {
-    let (store, clock, (stop, stopping)) = (Store::memory(), Arc::new(AtomicU64::new(START)), watch::channel(false));
+    let (store, clock, (stop, stopping)) =
+        (Store::memory(), Arc::new(AtomicU64::new(START)), watch::channel(false));
     let time = Arc::clone(&clock);
     let router = router(ConnectorParts {
         store: store.clone(),
@@ -52,7 +53,13 @@ impl Bench {
         Timestamp::from_millis(self.clock.load(Ordering::SeqCst))
     }
 
-    async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (StatusCode, HeaderMap, Bytes) {
+    async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (StatusCode, HeaderMap, Bytes) {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -83,7 +90,9 @@ impl Bench {
     async fn accept(&self, n: u128, tenant: &str) -> ItemId {
         let item = ItemId::from_uuid(uuid::Uuid::from_u128((START as u128) << 80 | n));
         let key = key(n, tenant);
-        let Ok(Claim::Won(fence)) = self.store.claim(&key, Scope::PartyId, &[], self.now(), Span::minutes(10)) else {
+        let Ok(Claim::Won(fence)) =
+            self.store.claim(&key, Scope::PartyId, &[], self.now(), Span::minutes(10))
+        else {
             panic!("not won");
         };
         let mut writer = self.store.payload_writer(item);
@@ -209,7 +218,9 @@ async fn an_item_given_back_too_often_is_dead_until_it_is_requeued() {
 async fn a_long_poll_ends_when_an_item_comes_or_the_service_stops() {
     let bench = Arc::new(bench(ConnectorKeys::Loopback));
     let wait = json!({ "wait_s": 60 });
-    let poll = |bench: Arc<Bench>, wait: Value| async move { bench.json("POST", "/v1/inbound/claim", &wait).await.1 };
+    let poll = |bench: Arc<Bench>, wait: Value| async move {
+        bench.json("POST", "/v1/inbound/claim", &wait).await.1
+    };
     let polled = tokio::spawn(poll(Arc::clone(&bench), wait.clone()));
     tokio::task::yield_now().await;
     bench.accept(1, "default").await;
@@ -231,7 +242,8 @@ async fn ranges_and_etags_save_bytes() {
     let tag = format!("\"{}\"", Digest::of(SBD));
     let (status, _, body) = bench.call("GET", &path, &[("if-none-match", &tag)], "").await;
     assert_eq!((status.as_u16(), body.len()), (304, 0));
-    let (status, _, body) = bench.call("GET", &path, &[("range", "bytes=5-"), ("if-range", "\"other\"")], "").await;
+    let (status, _, body) =
+        bench.call("GET", &path, &[("range", "bytes=5-"), ("if-range", "\"other\"")], "").await;
     assert_eq!((status.as_u16(), &body[..]), (200, SBD));
     let (status, headers, _) = bench.call("GET", &path, &[("range", "bytes=99-")], "").await;
     assert_eq!(status, 416);
@@ -254,10 +266,7 @@ async fn the_evidence_holds_what_was_received_and_answered() {
 #[tokio::test]
 async fn limits_are_told_at_one_beyond_them() {
     let bench = bench(ConnectorKeys::Loopback);
-    let good = [
-        json!({ "max": 100, "lease_s": 3600 }),
-        json!({ "max": 1, "lease_s": 1, "wait_s": 0 }),
-    ];
+    let good = [json!({ "max": 100, "lease_s": 3600 }), json!({ "max": 1, "lease_s": 1, "wait_s": 0 })];
     for body in good {
         assert_eq!(bench.json("POST", "/v1/inbound/claim", &body).await.0, 200, "{body}");
     }
@@ -376,7 +385,7 @@ async fn every_route_is_in_the_contract_and_every_promise_is_a_route() {
     let contract: Value = serde_json::from_str(OPENAPI).unwrap();
     let mut promised = BTreeSet::new();
     for (path, methods) in contract["paths"].as_object().unwrap() {
-        methods.as_object().unwrap().keys().for_each(|m| drop(promised.insert((path.clone(), m.clone()))));
+        promised.extend(methods.as_object().unwrap().keys().map(|m| (path.clone(), m.clone())));
     }
     let source = include_str!("mod.rs");
     let routed: BTreeSet<_> = source

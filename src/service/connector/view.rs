@@ -106,7 +106,9 @@ fn delivery(at: Timestamp, change: &crate::store::DeliveryEvent) -> Value {
         Change::Leased { until } => ("leased", json!({ "lease_until": time(*until) })),
         Change::Extended { until } => ("extended", json!({ "lease_until": time(*until) })),
         Change::Acked { external_ref } => ("acked", json!({ "external_ref": external_ref })),
-        Change::Released { reason, from } => ("released", json!({ "reason": reason, "available_from": time(*from) })),
+        Change::Released { reason, from } => {
+            ("released", json!({ "reason": reason, "available_from": time(*from) }))
+        }
         Change::Parked { reason } => ("parked", json!({ "reason": reason })),
         Change::Dead { reason } => ("dead", json!({ "reason": reason })),
         Change::Requeued => ("requeued", json!({})),

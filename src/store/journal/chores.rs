@@ -10,6 +10,7 @@ use std::{
 use super::{
     JournalError,
     batch::Batch,
+    files::Files,
     live::Contents,
     segment::{BatchReader, keys_path, segment_path},
     shared::{Shared, locked},
@@ -105,7 +106,7 @@ impl Shared {
             let closed = sources.live.first().and_then(|live| Some((Arc::clone(live), live.closed()?)));
             let Some((live, end)) = closed else { return Ok(()) };
             let of = Sealed { number: live.number, epoch: live.epoch, end };
-            let sealed = Arc::new(seal(&*self.vfs, &self.home.journal, of, &live.contents())?);
+            let sealed = Arc::new(seal(&*self.vfs, &self.files, &self.home.journal, of, &live.contents())?);
             self.change_sources(|sources| {
                 sources.live.retain(|held| held.number != live.number);
                 sources.sealed.push(Arc::clone(&sealed));
@@ -122,7 +123,7 @@ impl Shared {
                 continue;
             };
             let contents = self.contents_of(old.of)?;
-            let fresh = Arc::new(seal(&*self.vfs, &self.home.journal, old.of, &contents)?);
+            let fresh = Arc::new(seal(&*self.vfs, &self.files, &self.home.journal, old.of, &contents)?);
             self.change_sources(|sources| {
                 for held in sources.sealed.iter_mut().filter(|held| held.of.number == number) {
                     *held = Arc::clone(&fresh);
@@ -163,6 +164,7 @@ pub(super) fn scan_whole(
 /// Cuts a closed segment to its end and writes its sidecar; both are durable on return.
 pub(super) fn seal(
     vfs: &dyn Vfs,
+    files: &Arc<Files>,
     dir: &std::path::Path,
     of: Sealed,
     contents: &Contents,
@@ -170,7 +172,8 @@ pub(super) fn seal(
     cut(vfs, dir, of)?;
     let path = keys_path(dir, of.number);
     replace(vfs, &path, &sidecar::encode(of, contents)).map_err(JournalError::io("write a sidecar"))?;
-    Sidecar::open(vfs, &path, of)?.ok_or(JournalError::Damaged {
+    files.forget(&path);
+    Sidecar::open(vfs, files, &path, of)?.ok_or(JournalError::Damaged {
         segment: of.number,
         offset: 0,
         what: "its sidecar, just written",

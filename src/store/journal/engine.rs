@@ -51,7 +51,8 @@ impl Journal {
         let home = make_home(&*vfs, dir)?;
         let (lock, past) = Lock::take(&*vfs, dir, &options.boot_id_path)?;
         home.check_format(&*vfs, options.now)?;
-        let recovered = recover(&*vfs, &home, &options, replay)?;
+        let files = Arc::new(Files::new(Arc::clone(&vfs), home.journal.clone()));
+        let recovered = recover(&*vfs, &files, &home, &options, replay)?;
         let cache = match &options.index {
             IndexChoice::Sidecars => Cache::none(),
             IndexChoice::Sled(index) => Cache::sled(dir, index, past, Arc::clone(&options.alarm)),
@@ -59,7 +60,7 @@ impl Journal {
         cache.open(recovered.sources.sealed.clone());
         let report = Recovery { clean: past == Past::Clean, ..recovered.report };
         let shared = Arc::new(Shared {
-            files: Files::new(Arc::clone(&vfs), home.journal.clone()),
+            files,
             vfs,
             home,
             options,

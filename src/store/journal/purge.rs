@@ -138,6 +138,7 @@ impl Shared {
 
     fn remove(&self, sidecar: &Arc<Sidecar>) -> Result<(), JournalError> {
         let number = sidecar.of.number;
+        sidecar.pin().map_err(JournalError::io("open a sidecar"))?;
         self.change_sources(|sources| sources.sealed.retain(|held| held.of.number != number));
         let dir = &self.home.journal;
         let removed = self
@@ -145,7 +146,7 @@ impl Shared {
             .remove(&segment_path(dir, number))
             .and_then(|()| self.vfs.remove(&keys_path(dir, number)))
             .and_then(|()| self.vfs.sync_dir(dir));
-        self.files.forget(number);
+        self.files.forget(&segment_path(dir, number));
         self.cache.remove(Arc::clone(sidecar));
         removed.map_err(JournalError::io("remove a segment"))
     }

@@ -8,6 +8,7 @@ use super::{
     batch::{Batch, BatchWriter, Position},
     chores::{cut, scan_whole, seal},
     committer::Committer,
+    files::Files,
     home::Home,
     live::{Contents, Live, Spot},
     purged::Purged,
@@ -55,6 +56,7 @@ struct Tail {
 
 struct Opening<'a> {
     vfs: &'a dyn Vfs,
+    files: &'a Arc<Files>,
     home: &'a Home,
     options: &'a JournalOptions,
     report: Recovery,
@@ -64,11 +66,12 @@ struct Opening<'a> {
 /// Recovers the journal of `home`.
 pub(super) fn recover(
     vfs: &dyn Vfs,
+    files: &Arc<Files>,
     home: &Home,
     options: &JournalOptions,
     replay: Replay<'_>,
 ) -> Result<Recovered, JournalError> {
-    let mut opening = Opening { vfs, home, options, report: Recovery::default(), last_lsn: 0 };
+    let mut opening = Opening { vfs, files, home, options, report: Recovery::default(), last_lsn: 0 };
     let (mut found, purged, spares) = opening.inventory()?;
     opening.report.segments = found.len() as u64;
     let last = found.pop();
@@ -83,7 +86,7 @@ pub(super) fn recover(
     };
     opening.last_lsn = opening.last_lsn.max(tail.proven.summary.last_lsn);
     let committer = opening.begin(last.as_ref(), &tail, &spares, replay)?;
-    if let Some(last) = last {
+    if let Some(last) = last.filter(|last| last.head.number != committer.live.number) {
         let proven = std::mem::take(&mut tail.proven);
         let live = Live::new(last.head.number, last.head.epoch, proven, tail.end);
         live.close();
@@ -171,25 +174,26 @@ impl Opening<'_> {
             return Err(JournalError::Damaged { segment: head.number, offset: segment.size, what });
         }
         let of = Sealed { number: head.number, epoch: head.epoch, end };
-        let sidecar = match Sidecar::open(self.vfs, &keys_path(&self.home.journal, head.number), of)? {
-            Some(sidecar) if segment.size > end => {
-                cut(self.vfs, &self.home.journal, of)?;
-                sidecar
-            }
-            Some(sidecar) => sidecar,
-            None => {
-                let mut contents = Contents::default();
-                scan_whole(&*segment.file, of, &mut |batch| {
-                    batch.for_each(&mut |frame, at| {
-                        contents.add(frame, at);
-                        self.report.replayed += 1;
-                        replay(frame, at);
-                    })
-                })?;
-                self.report.sidecars_rebuilt += 1;
-                seal(self.vfs, &self.home.journal, of, &contents)?
-            }
-        };
+        let sidecar =
+            match Sidecar::open(self.vfs, self.files, &keys_path(&self.home.journal, head.number), of)? {
+                Some(sidecar) if segment.size > end => {
+                    cut(self.vfs, &self.home.journal, of)?;
+                    sidecar
+                }
+                Some(sidecar) => sidecar,
+                None => {
+                    let mut contents = Contents::default();
+                    scan_whole(&*segment.file, of, &mut |batch| {
+                        batch.for_each(&mut |frame, at| {
+                            contents.add(frame, at);
+                            self.report.replayed += 1;
+                            replay(frame, at);
+                        })
+                    })?;
+                    self.report.sidecars_rebuilt += 1;
+                    seal(self.vfs, self.files, &self.home.journal, of, &contents)?
+                }
+            };
         self.last_lsn = self.last_lsn.max(sidecar.summary.last_lsn);
         sources.sealed.push(Arc::new(sidecar));
         Ok(())
@@ -252,7 +256,8 @@ impl Opening<'_> {
     }
 
     /// Begins the next segment. What no later batch proves is written into it again, and all of it is synced
-    /// before the segment gets its name: then the old end is settled, not before.
+    /// before the segment gets its name: then the old end is settled, not before. A last segment in which
+    /// nothing is proven, not even its head, is replaced.
     fn begin(
         &mut self,
         last: Option<&Found>,
@@ -260,9 +265,12 @@ impl Opening<'_> {
         spares: &Spares,
         replay: Replay<'_>,
     ) -> Result<Committer, JournalError> {
-        let number = last.map_or(1, |last| last.head.number + 1);
         let epoch = last.map_or(1, |last| last.head.epoch + 1);
-        let previous = Position { segment: number - 1, offset: tail.end };
+        let (number, previous) = match last.map(|last| last.head) {
+            None => (1, Position::default()),
+            Some(head) if tail.end == FIRST => (head.number, head.previous),
+            Some(head) => (head.number + 1, Position { segment: head.number, offset: tail.end }),
+        };
         let (batch, contents) = self.copy_unproven(number, tail, replay)?;
         let mut next_lsn = self.last_lsn.max(contents.summary.last_lsn) + 1;
         next_lsn = next_lsn.max(1);

@@ -34,7 +34,7 @@ pub(super) struct Shared {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) home: Home,
     pub(super) options: JournalOptions,
-    pub(super) files: Files,
+    pub(super) files: Arc<Files>,
     pub(super) sources: RwLock<Arc<Sources>>,
     pub(super) queue: Mutex<Queue>,
     /// Something was queued, or the queue was closed.

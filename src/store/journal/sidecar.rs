@@ -9,11 +9,15 @@
 //!
 //! At a start only the foot, the fences and the filter are read; a block is checked when it is looked into.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use super::{
     JournalError, Key,
     codec::{self, Reader},
+    files::Files,
     filter::{Filter, Hashed},
     live::{Contents, Spot, Summary},
 };
@@ -65,7 +69,10 @@ pub(super) struct Sidecar {
     pub(super) entries: u64,
     fences: Vec<Key>,
     filter: Filter,
-    file: Arc<dyn VfsFile>,
+    path: PathBuf,
+    files: Arc<Files>,
+    /// Set when its name is about to go, for those who still read it.
+    pinned: OnceLock<Arc<dyn VfsFile>>,
 }
 
 /// The octets of a sidecar.
@@ -150,19 +157,29 @@ fn read_foot(octets: &[u8]) -> Option<Foot> {
 
 impl Sidecar {
     /// Opens the sidecar at `path`; `None` when it is absent, damaged, or of something else than `of`.
-    pub(super) fn open(vfs: &dyn Vfs, path: &Path, of: Sealed) -> Result<Option<Self>, JournalError> {
+    pub(super) fn open(
+        vfs: &dyn Vfs,
+        files: &Arc<Files>,
+        path: &Path,
+        of: Sealed,
+    ) -> Result<Option<Self>, JournalError> {
         let file = match vfs.open(path, OpenMode::Read) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(JournalError::io("open a sidecar"))?,
         };
-        Self::load(file, of).map_err(JournalError::io("read a sidecar"))
+        Self::load(&*file, files, path, of).map_err(JournalError::io("read a sidecar"))
     }
 
-    fn load(file: Arc<dyn VfsFile>, of: Sealed) -> std::io::Result<Option<Self>> {
+    fn load(
+        file: &dyn VfsFile,
+        files: &Arc<Files>,
+        path: &Path,
+        of: Sealed,
+    ) -> std::io::Result<Option<Self>> {
         let size = file.size()?;
         let Some(foot_at) = size.checked_sub(FOOT as u64) else { return Ok(None) };
         let mut octets = [0; FOOT];
-        read_exact_at(&*file, &mut octets, foot_at)?;
+        read_exact_at(file, &mut octets, foot_at)?;
         let Some(foot) = read_foot(&octets).filter(|foot| foot.of == of) else { return Ok(None) };
         let blocks = foot.blocks as u64;
         let fences = blocks.saturating_mul(Key::OCTETS as u64);
@@ -171,7 +188,7 @@ impl Sidecar {
             return Ok(None);
         }
         let mut octets = vec![0; usize::try_from(middle).unwrap_or(0)];
-        read_exact_at(&*file, &mut octets, foot_at - middle)?;
+        read_exact_at(file, &mut octets, foot_at - middle)?;
         if crc32c::crc32c(&octets) != foot.middle {
             return Ok(None);
         }
@@ -181,7 +198,23 @@ impl Sidecar {
         let (fences, _) = fences.as_chunks::<{ Key::OCTETS }>();
         let fences = fences.iter().map(|key| Key(*key)).collect();
         let Some(filter) = Filter::from_octets(filter) else { return Ok(None) };
-        Ok(Some(Self { of, summary: foot.summary, entries: foot.entries, fences, filter, file }))
+        Ok(Some(Self {
+            of,
+            summary: foot.summary,
+            entries: foot.entries,
+            fences,
+            filter,
+            path: path.to_path_buf(),
+            files: Arc::clone(files),
+            pinned: OnceLock::new(),
+        }))
+    }
+
+    /// Keeps the file open until the sidecar is dropped; called before its name goes.
+    pub(super) fn pin(&self) -> std::io::Result<()> {
+        let _ = self.pinned.set(self.files.get(&self.path)?);
+        self.files.forget(&self.path);
+        Ok(())
     }
 
     /// `false`: the key is surely not in this segment.
@@ -202,7 +235,11 @@ impl Sidecar {
     /// The entries of one block, sorted.
     pub(super) fn block(&self, number: usize) -> Result<Vec<Entry>, SidecarError> {
         let mut octets = [0; BLOCK];
-        read_exact_at(&*self.file, &mut octets, number as u64 * BLOCK as u64)?;
+        let file = match self.pinned.get() {
+            Some(file) => Arc::clone(file),
+            None => self.files.get(&self.path)?,
+        };
+        read_exact_at(&*file, &mut octets, number as u64 * BLOCK as u64)?;
         let entries = parse_block(&octets).ok_or(SidecarError::Damaged)?;
         match (entries.first(), self.fences.get(number)) {
             (Some((first, _)), Some(fence)) if first == fence => Ok(entries),
@@ -264,7 +301,8 @@ mod tests {
         let vfs = FaultyVfs::new(1, Cut::All, Directories::Strict);
         let path = Path::new("/d/k");
         vfs.put(path, octets);
-        Sidecar::open(&vfs, path, of).unwrap()
+        let files = Arc::new(Files::new(Arc::new(vfs.clone()), "/d".into()));
+        Sidecar::open(&vfs, &files, path, of).unwrap()
     }
 
     #[test]

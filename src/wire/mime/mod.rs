@@ -19,6 +19,7 @@ pub use reader::{
     DELIMITER_BLANKS_MAX, HEADER_BYTES_MAX, HEADER_LINE_BYTES_MAX, MimeLimits, PARTS_MAX, PartEvent,
     PartReader,
 };
+pub(in crate::wire) use transfer::Base64Decoder;
 pub use transfer::TransferEncoding;
 
 /// The media type of a SOAP 1.2 envelope (RFC 3902).
