@@ -66,3 +66,76 @@ pub fn pool(site: &Path, count: usize, bytes: u64, out: &Path) -> Result<(), Fau
     index.flush()?;
     Ok(())
 }
+
+/// What a crash is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crash {
+    /// SIGKILL: what the kernel has, stays.
+    Kill,
+    /// A power cut that forgets every directory entry not synced, as POSIX allows.
+    PowerStrict,
+    /// A power cut as ext4 and XFS show it.
+    PowerLenient,
+}
+
+impl Crash {
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Kill => &["--crash", "kill"],
+            Self::PowerStrict => &["--crash", "power", "--pf-dirs", "strict"],
+            Self::PowerLenient => &["--crash", "power", "--pf-dirs", "lenient"],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "kill",
+            Self::PowerStrict => "power-strict",
+            Self::PowerLenient => "power-lenient",
+        }
+    }
+}
+
+/// Runs `../shared/crash/campaign.py` against the product: so many cycles, a seed, the testbed binary that
+/// composes. Its report stays in `target/testbed`, what it saw of a bad cycle too.
+///
+/// # Errors
+/// [`Fault::Broken`] when it found a violation, [`Fault::Setup`] when it proves nothing.
+pub fn crash(shared: &Path, testbed: &Path, crash: Crash, cycles: u32, seed: u32) -> Result<String, Fault> {
+    let folder = crate::scene::scratch(&format!("crash-{}", crash.name()))?;
+    let site = site(&folder.path().join("site"))?;
+    let kept = crate::scene::output()?;
+    let report = kept.join(format!("crash-{}.json", crash.name()));
+    let adapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("crash/adapter.py");
+    let command = format!(
+        "env ONCEPOINT_NODE__DATA_DIR={{data}} ONCEPOINT_AS4__LISTEN=127.0.0.1:{{port}} \
+         ONCEPOINT_CONNECTOR__LISTEN=127.0.0.1:{{port2}} {} serve --config {}",
+        crate::product::binary()?.display(),
+        site.config().display()
+    );
+    let done = std::process::Command::new("python3")
+        .arg(shared.join("crash/campaign.py"))
+        .args(["--cmd", &command, "--exe", "oncepoint", "--send", "/as4"])
+        .args(["--ready", "http://127.0.0.1:{port2}/health/ready"])
+        .arg("--source")
+        .arg(format!("{}:Source", adapter.display()))
+        .arg("--backend")
+        .arg(format!("{}:Backend", adapter.display()))
+        .args(crash.arguments())
+        .args(["--stuck", "fail", "--max-seconds", "3000"])
+        .args(["--cycles", &cycles.to_string(), "--seed", &seed.to_string()])
+        .arg("--work")
+        .arg(kept.join(format!("crash-{}-work", crash.name())))
+        .arg("--report")
+        .arg(&report)
+        .env("ONCEPOINT_CRASH_SITE", site.folder())
+        .env("ONCEPOINT_CRASH_TESTBED", testbed)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()?;
+    let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    match done.status.code() {
+        Some(0) => Ok(said),
+        Some(1) => Err(Fault::broken(format_args!("{said}\nsee {}", report.display()))),
+        _ => Err(Fault::setup(format_args!("the campaign proves nothing: {said}"))),
+    }
+}

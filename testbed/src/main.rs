@@ -1,11 +1,19 @@
 //! `testbed`: the demo, the load tools and what the crash campaign needs.
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{
+    env,
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 use testbed::{
-    Fault, campaign, demo,
+    Fault,
+    campaign::{self, Crash},
+    demo,
     load::{self, Load, big, storm},
+    peers,
     product::Transport,
 };
 
@@ -60,6 +68,18 @@ enum Command {
         #[arg(long, default_value_t = 1024)]
         mebibytes: u64,
     },
+    /// Crash the product again and again under load and demand that nothing is lost or delivered twice.
+    Crash {
+        /// What a crash is.
+        #[arg(value_enum)]
+        kind: CrashKind,
+        /// How many.
+        #[arg(long, default_value_t = 50)]
+        cycles: u32,
+        /// The plan of the crashes.
+        #[arg(long, default_value_t = 1)]
+        seed: u32,
+    },
     /// Write a site (configuration and PKI) for the crash campaign.
     Site {
         /// A new folder.
@@ -80,6 +100,27 @@ enum Command {
     },
 }
 
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum CrashKind {
+    /// SIGKILL.
+    Kill,
+    /// A simulated power cut by the letter of POSIX.
+    PowerStrict,
+    /// A simulated power cut as journaling file systems show it.
+    PowerLenient,
+}
+
+fn crash(kind: CrashKind, cycles: u32, seed: u32, out: &mut dyn Write) -> Result<(), Fault> {
+    let shared = peers::shared()?.ok_or_else(|| Fault::setup("../shared is not there"))?;
+    let kind = match kind {
+        CrashKind::Kill => Crash::Kill,
+        CrashKind::PowerStrict => Crash::PowerStrict,
+        CrashKind::PowerLenient => Crash::PowerLenient,
+    };
+    let said = campaign::crash(&shared, &env::current_exe()?, kind, cycles, seed)?;
+    Ok(out.write_all(said.as_bytes())?)
+}
+
 fn run(command: Command) -> Result<(), Fault> {
     let out = &mut io::stdout();
     match command {
@@ -92,6 +133,7 @@ fn run(command: Command) -> Result<(), Fault> {
             storm::run(&storm::Storm { repeats, connections, fresh, bytes }, out)
         }
         Command::Big { mebibytes } => big::run(mebibytes << 20, out),
+        Command::Crash { kind, cycles, seed } => crash(kind, cycles, seed, out),
         Command::Site { folder } => campaign::site(&folder).map(drop),
         Command::Compose { count, out, site, bytes } => campaign::pool(&site, count, bytes, &out),
     }
