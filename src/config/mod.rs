@@ -7,6 +7,7 @@ pub mod file;
 pub mod keys;
 pub mod value;
 
+mod service;
 mod site;
 
 mod environment;
@@ -19,6 +20,7 @@ use std::{
 };
 
 use file::{File, Revocation, Stage};
+pub use service::{service, tls};
 pub use site::{connector_keys, revocation, site};
 pub use template::{participants_template, template};
 use value::Duration;
