@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A batch starts on a sector of its own, so that no write touches a sector that holds something durable. It
-//! names its place and its epoch, so that octets that lie elsewhere or are older are never taken for it.
+//! names its place and its epoch, so that octets that lie elsewhere or are older are never taken for it. Half of
+//! the epoch is random, so that nobody can send a payload that passes for a batch.
 
 use super::{
     Frame, FrameRef, Location, Lsn, Origin,

@@ -271,7 +271,7 @@ impl Opening<'_> {
         spares: &Spares,
         replay: Replay<'_>,
     ) -> Result<Committer, JournalError> {
-        let epoch = last.map_or(1, |last| last.head.epoch + 1);
+        let epoch = next_epoch(last.map_or(0, |last| last.head.epoch));
         let (number, previous) = match last.map(|last| last.head) {
             None => (1, Position::default()),
             Some(head) if tail.end == FIRST => (head.number, head.previous),
@@ -345,6 +345,13 @@ impl Opening<'_> {
         spares::zeroed(self.vfs, &opening, capacity).map_err(io("make a segment"))?;
         Ok(capacity)
     }
+}
+
+/// Greater than the one before, and nothing that a sender could guess and write into a payload: a payload that
+/// looks like a batch is never taken for one.
+fn next_epoch(before: u64) -> u64 {
+    let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
+    ((before >> 32) + 1) << 32 | (random & u64::from(u32::MAX))
 }
 
 /// Is there nothing behind the head?
