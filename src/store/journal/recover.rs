@@ -4,13 +4,14 @@
 use std::{collections::BTreeSet, io, path::Path, sync::Arc};
 
 use super::{
-    FrameRef, JournalError, JournalOptions, Location, Lsn, Origin, Recovery,
+    FrameRef, JournalError, JournalOptions, Location, Lsn, Recovery,
     batch::{Batch, BatchWriter, Position},
     chores::{cut, scan_whole, seal},
     committer::Committer,
     files::Files,
     home::Home,
     live::{Contents, Live, Spot},
+    purge::copy_of,
     purged::Purged,
     segment::{BatchReader, FIRST, SegmentHead, keys_path, numbered, segment_path},
     shared::Sources,
@@ -314,7 +315,7 @@ impl Opening<'_> {
         let (mut batch, mut contents) = (BatchWriter::new(), Contents::default());
         for unproven in &tail.unproven {
             let whole = unproven.for_each(&mut |frame, _| {
-                let (offset, length) = batch.push(&frame.to_frame(), frame.lsn, Origin::Copied);
+                let (offset, length) = batch.push(&frame.to_frame(), frame.lsn, copy_of(frame.origin));
                 let offset = u32::try_from(FIRST).unwrap_or(u32::MAX).saturating_add(offset);
                 let at = Spot { offset, length }.within(number);
                 contents.add(frame, at);

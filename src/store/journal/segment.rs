@@ -93,6 +93,23 @@ impl<'a> BatchReader<'a> {
         Self { file, number, epoch, at: FIRST, limit }
     }
 
+    /// The epoch of the first valid batch, for a segment whose head is damaged.
+    pub(super) fn find_epoch(&mut self) -> Result<Option<u64>, JournalError> {
+        let mut octets = [0; BATCH_HEAD];
+        for at in (FIRST..self.limit).step_by(SECTOR_OCTETS) {
+            let read =
+                read_up_to_at(self.file, &mut octets, at).map_err(JournalError::io("read a segment"))?;
+            let head = octets.get(..read).and_then(BatchHead::decode);
+            if let Some((head, _)) = head.filter(|(head, _)| head.at.segment == self.number) {
+                self.epoch = head.epoch;
+                if self.valid_at(at)?.is_some() {
+                    return Ok(Some(head.epoch));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// The batch here, or `None` when there is no valid one (also at the limit); it then stays where it is.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, JournalError> {
         let batch = self.valid_at(self.at)?;

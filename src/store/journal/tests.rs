@@ -444,3 +444,29 @@ fn a_second_opening_is_refused_while_the_first_is_open() {
     drop(journal);
     drop(open(&vfs));
 }
+
+#[test]
+fn a_repair_gives_up_a_missing_segment_and_mends_a_head() {
+    let vfs = forgetful();
+    let journal = open(&vfs);
+    let places: Vec<Location> = (0..60).map(|n| put(&journal, n, 5000)).collect();
+    journal.close().unwrap();
+    drop(journal);
+    let vfs = vfs.reboot();
+    vfs.take(&path("00000003.seg"));
+    rotten(&vfs, "00000002.seg", 20);
+    rotten(&vfs, "00000006.seg", 20);
+    assert!(matches!(refusal(&vfs), JournalError::Damaged { segment: 2, offset: 0, .. }));
+    let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
+    let report = Journal::repair(&shared, Path::new(DIR), options(Work::Inline)).unwrap();
+    assert_eq!(report.given_up, [3]);
+    assert_eq!(report.covered.iter().map(|fault| fault.segment).collect::<Vec<_>>(), [2, 6]);
+    let journal = open(&vfs.reboot());
+    for (n, place) in (0..).zip(&places) {
+        match place.segment {
+            3 => assert_eq!(journal.find(&key(n)).unwrap(), []),
+            _ => check_found(&journal, n, 5000),
+        }
+    }
+    assert_eq!(journal.verify(&mut |_, _| {}).unwrap().faults, []);
+}
