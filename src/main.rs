@@ -1,2 +1,7 @@
-//! The binary.
-fn main() {}
+//! The `oncepoint` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    oncepoint::cli::run()
+}

@@ -17,7 +17,8 @@ pub use content::{Addressing, ContentRecord, MessageKey, PartDigest, Scope, Seen
 pub use digest::{Digest, DigestError};
 pub use ebms_error::{Category, EbmsCode, EbmsError, Origin, Severity};
 pub use id::{
-    ContentId, ConversationId, DocumentTypeId, IdError, ItemId, MessageId, ParticipantId, PartyId, ProcessId,
+    ContentId, ConversationId, DOCUMENT_TYPE_CHARS_MAX, DocumentTypeId, ID_BYTES_MAX, IdError, ItemId,
+    MessageId, PARTICIPANT_CHARS_MAX, PROCESS_CHARS_MAX, ParticipantId, PartyId, ProcessId, SCHEME_CHARS_MAX,
     SeatId, Tenant,
 };
 pub use message::{

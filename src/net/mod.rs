@@ -1,1 +1,6 @@
-//! Transport: TLS, HTTP, limits. Knows no AS4.
+//! Transport only: TLS, HTTP/1.1, sizes and times. Knows no AS4.
+
+pub mod body;
+mod pace;
+pub mod server;
+pub mod tls;

@@ -1,1 +1,0 @@
-//! Exclusive XML canonicalization.

@@ -1,1 +1,0 @@
-//! `eb:Messaging`: reader and writer.

@@ -1,1 +1,0 @@
-//! `multipart/related`, fed piece by piece.

@@ -1,1 +1,0 @@
-//! The standard business document, in bounded memory.

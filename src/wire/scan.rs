@@ -1,1 +1,0 @@
-//! A push scanner for XML of any length.
