@@ -4,13 +4,14 @@
 use std::{collections::BTreeSet, io, path::Path, sync::Arc};
 
 use super::{
-    FrameRef, JournalError, JournalOptions, Location, Lsn, Origin, Recovery,
+    FrameRef, JournalError, JournalOptions, Location, Lsn, Recovery,
     batch::{Batch, BatchWriter, Position},
     chores::{cut, scan_whole, seal},
     committer::Committer,
     files::Files,
     home::Home,
     live::{Contents, Live, Spot},
+    purge::copy_of,
     purged::Purged,
     segment::{BatchReader, FIRST, SegmentHead, keys_path, numbered, segment_path},
     shared::Sources,
@@ -271,7 +272,7 @@ impl Opening<'_> {
         spares: &Spares,
         replay: Replay<'_>,
     ) -> Result<Committer, JournalError> {
-        let epoch = last.map_or(1, |last| last.head.epoch + 1);
+        let epoch = next_epoch(last.map_or(0, |last| last.head.epoch));
         let (number, previous) = match last.map(|last| last.head) {
             None => (1, Position::default()),
             Some(head) if tail.end == FIRST => (head.number, head.previous),
@@ -314,7 +315,7 @@ impl Opening<'_> {
         let (mut batch, mut contents) = (BatchWriter::new(), Contents::default());
         for unproven in &tail.unproven {
             let whole = unproven.for_each(&mut |frame, _| {
-                let (offset, length) = batch.push(&frame.to_frame(), frame.lsn, Origin::Copied);
+                let (offset, length) = batch.push(&frame.to_frame(), frame.lsn, copy_of(frame.origin));
                 let offset = u32::try_from(FIRST).unwrap_or(u32::MAX).saturating_add(offset);
                 let at = Spot { offset, length }.within(number);
                 contents.add(frame, at);
@@ -345,6 +346,13 @@ impl Opening<'_> {
         spares::zeroed(self.vfs, &opening, capacity).map_err(io("make a segment"))?;
         Ok(capacity)
     }
+}
+
+/// Greater than the one before, and nothing that a sender could guess and write into a payload: a payload that
+/// looks like a batch is never taken for one.
+fn next_epoch(before: u64) -> u64 {
+    let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
+    ((before >> 32) + 1) << 32 | (random & u64::from(u32::MAX))
 }
 
 /// Is there nothing behind the head?
