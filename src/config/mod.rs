@@ -7,6 +7,8 @@ pub mod file;
 pub mod keys;
 pub mod value;
 
+mod site;
+
 mod environment;
 mod template;
 
@@ -17,6 +19,7 @@ use std::{
 };
 
 use file::{File, Revocation, Stage};
+pub use site::{connector_keys, revocation, site};
 pub use template::{participants_template, template};
 use value::Duration;
 

@@ -107,17 +107,17 @@ impl Check {
     #[must_use]
     pub const fn clause(self) -> &'static str {
         match self {
-            Self::Encryption | Self::Signature | Self::SigningToken => "Peppol AS4 §4.4",
-            Self::Signer => "Peppol AS4 §4.4, eDelivery AS4 §3.2.6",
+            Self::Encryption | Self::Signature => "eDelivery AS4 §3.2.6",
+            Self::SigningToken | Self::Signer => "Peppol AS4 §4.7",
             Self::PartyBinding => "eDelivery AS4 §4.3.3",
             Self::Parties => "Peppol AS4 §4.5",
             Self::Agreement => "Peppol AS4 §4.3",
             Self::Decompression => "AS4 §3.1",
-            Self::Payload => "Peppol AS4 §4.2",
+            Self::Payload => "Peppol AS4 §4.9",
             Self::Envelope => "Peppol Envelope §2",
-            Self::Corners => "Peppol AS4 §4.6",
-            Self::Business => "Peppol AS4 §4.5.1",
-            Self::Serviced => "Peppol AS4 §4.5.2",
+            Self::Corners => "Peppol AS4 §4.9",
+            Self::Business => "Peppol AS4 §4.6",
+            Self::Serviced => "Peppol AS4 §4.4",
             Self::Duplicate => "AS4 §3.2",
             Self::Storage => "eDelivery AS4 §3.3.2",
         }

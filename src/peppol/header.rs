@@ -93,7 +93,7 @@ pub struct Corners {
     pub process: ProcessId,
 }
 
-/// Reads corners, document type and process from the header (Peppol AS4 §4.5, §4.6).
+/// Reads corners, document type and process from the header (Peppol AS4 §4.6, §4.9).
 ///
 /// # Errors
 /// When a property is missing or no participant, or Action or Service no identifier.
@@ -111,6 +111,12 @@ pub fn corners(message: &UserMessage) -> Result<Corners, Violation> {
         document_type,
         process,
     })
+}
+
+/// C4 as the header says it, when it is a participant.
+#[must_use]
+pub fn final_recipient(message: &UserMessage) -> Option<ParticipantId> {
+    corner(message.property("finalRecipient"), Fault::InvalidFinalRecipient).ok()
 }
 
 fn corner(property: Option<&Property>, fault: Fault) -> Result<ParticipantId, Violation> {

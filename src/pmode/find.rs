@@ -1,4 +1,4 @@
-//! From a message to its P-Mode (ebMS3 Core §4, eDelivery AS4 §3.2.5, Peppol AS4 §3.4).
+//! From a message to its P-Mode (ebMS3 Core §4, eDelivery AS4 §3.2.5, Peppol AS4 §5).
 
 use std::{cmp::Reverse, fmt, sync::Arc};
 
@@ -217,6 +217,7 @@ mod tests {
         assert_eq!(found(&mpc), Ok("peppol".to_owned()));
     }
 
+    /// The P-Mode of the test service is there with the same parameters (eDelivery AS4 §3.4.3).
     #[test]
     fn the_test_service_finds_the_more_specific_p_mode() {
         let mut ping = message();

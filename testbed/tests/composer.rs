@@ -1,6 +1,10 @@
 //! What the composer writes, judged by the independent verifier of `../shared/peers` (lxml, cryptography).
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test may fail as the test does")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of a test may fail as the test does"
+)]
 
 use std::path::Path;
 
