@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::format_push_string,
+    clippy::print_stdout,
     unreachable_pub,
     reason = "what must hold is said once, for the fuzzer and for this test"
 )]
@@ -61,4 +62,9 @@ fn mime_holds() {
 #[test]
 fn gzip_holds() {
     replay("gzip", targets::gzip);
+}
+
+#[test]
+fn sbdh_holds() {
+    replay("sbdh", targets::sbdh);
 }

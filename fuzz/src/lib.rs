@@ -5,6 +5,7 @@
 use oncepoint::wire::c14n::{StreamCanonicalizer, exclusive};
 use oncepoint::wire::gzip::{GzipError, GzipLimits, Inflater};
 use oncepoint::wire::mime::{MimeError, MimeLimits, PartEvent, PartReader, package};
+use oncepoint::wire::sbdh::{DocumentReader, PayloadForm, Sbd, SbdError, SbdLimits, SbdReader};
 use oncepoint::wire::scan::{ScanError, ScanEvent, ScanLimits, Scanner};
 use oncepoint::wire::soap::Envelope;
 use oncepoint::wire::xml::{Document, XmlError, XmlLimits};
@@ -180,5 +181,46 @@ pub fn gzip(data: &[u8]) {
         (Ok(whole), Ok(cut)) => assert_eq!(whole, cut),
         (Err(_), Err(_)) => {}
         (whole, cut) => panic!("as a whole {whole:?}, in pieces of {piece} {cut:?}"),
+    }
+}
+
+fn envelope(data: &[u8], piece: usize) -> Result<Sbd, SbdError> {
+    let mut reader = SbdReader::new(SbdLimits::default());
+    data.chunks(piece).try_for_each(|part| reader.feed(part))?;
+    reader.finish()
+}
+
+fn document(sbd: &Sbd, data: &[u8], piece: usize) -> Result<Vec<u8>, SbdError> {
+    let mut out = Vec::new();
+    let mut on = |bytes: &[u8]| {
+        out.extend_from_slice(bytes);
+        Ok::<(), SbdError>(())
+    };
+    let mut reader = DocumentReader::new(&sbd.payload);
+    data.chunks(piece).try_for_each(|part| reader.feed(part, &mut on))?;
+    reader.finish(&mut on)?;
+    Ok(out)
+}
+
+/// Cuts change nothing; the document that is cut out has the size that was said, and is one.
+pub fn sbdh(data: &[u8]) {
+    let (piece, data) = pieces(data);
+    let whole = envelope(data, data.len().max(1));
+    let cut = envelope(data, piece);
+    match (&whole, &cut) {
+        (Ok(whole), Ok(cut)) => assert_eq!(whole, cut),
+        (Err(_), Err(_)) => return,
+        _ => panic!("as a whole {whole:?}, in pieces of {piece} {cut:?}"),
+    }
+    let Ok(sbd) = whole else { return };
+    let out = document(&sbd, data, piece).expect("the envelope was read");
+    assert_eq!(out.len() as u64, sbd.document_size);
+    // Cut out of another encoding than UTF-8 the document does not say which.
+    let is_utf8 = std::str::from_utf8(data).is_ok_and(|text| !text.contains("encoding"));
+    if sbd.payload.form == PayloadForm::Xml && is_utf8 {
+        let mut scanner = Scanner::new(ScanLimits::DOCUMENT);
+        let mut ignore = |_: ScanEvent<'_>| Ok::<(), ScanError>(());
+        let fed = scanner.feed(&out, &mut ignore);
+        assert_eq!(fed.and_then(|()| scanner.finish(&mut ignore)), Ok(()));
     }
 }

@@ -223,25 +223,31 @@ impl Opening<'_> {
             }
         }
         let stopped = Position { segment: number, offset: reader.at };
-        let remainder = reader.remainder()?;
-        while reader.resume()? {
+        let used = reader.used_end()?;
+        while used > stopped.offset && reader.resume()? {
             // A later batch was written after this place was synced: what is not valid here is damage.
             if reader.next()?.is_some_and(|batch| batch.head.synced > stopped) {
                 return Err(damaged(stopped.offset, "a batch"));
             }
         }
-        if !remainder.is_empty() {
-            self.keep_torn(stopped, &remainder)?;
+        if used > stopped.offset {
+            self.keep_torn(&*last.file, stopped, used)?;
         }
         Ok(tail)
     }
 
-    fn keep_torn(&mut self, at: Position, octets: &[u8]) -> Result<(), JournalError> {
-        self.report.torn_octets = octets.len() as u64;
+    /// Copies a torn tail to quarantine.
+    fn keep_torn(&mut self, from: &dyn VfsFile, at: Position, end: u64) -> Result<(), JournalError> {
+        self.report.torn_octets = end - at.offset;
         let name = format!("{:08}-{:08}.torn", at.segment, at.offset);
         let kept = self.vfs.open(&self.home.quarantine.join(name), OpenMode::OpenOrCreate).and_then(|file| {
             file.set_len(0)?;
-            write_all_at(&*file, octets, 0)?;
+            let mut window = vec![0; GLANCE];
+            for offset in (at.offset..end).step_by(GLANCE) {
+                let read = read_up_to_at(from, &mut window, offset)?;
+                let wanted = read.min(usize::try_from(end - offset).unwrap_or(read));
+                write_all_at(&*file, window.get(..wanted).unwrap_or_default(), offset - at.offset)?;
+            }
             file.sync_all()?;
             self.vfs.sync_dir(&self.home.quarantine)
         });

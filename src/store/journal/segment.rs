@@ -149,15 +149,22 @@ impl<'a> BatchReader<'a> {
         Ok(false)
     }
 
-    /// The octets from here to the last one that is not zero.
-    pub(super) fn remainder(&self) -> Result<Vec<u8>, JournalError> {
-        let length = usize::try_from(self.limit.saturating_sub(self.at)).unwrap_or(0);
-        let mut octets = vec![0; length];
-        let read =
-            read_up_to_at(self.file, &mut octets, self.at).map_err(JournalError::io("read a segment"))?;
-        octets.truncate(read);
-        let used = octets.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
-        octets.truncate(used);
-        Ok(octets)
+    /// Where the last octet that is not zero ends, from here on; here when there is none.
+    pub(super) fn used_end(&self) -> Result<u64, JournalError> {
+        let (mut at, mut used) = (self.at, self.at);
+        let mut window = vec![0; STRIDE];
+        while at < self.limit {
+            let read =
+                read_up_to_at(self.file, &mut window, at).map_err(JournalError::io("read a segment"))?;
+            let octets = window.get(..read).unwrap_or_default();
+            if let Some(last) = octets.iter().rposition(|octet| *octet != 0) {
+                used = at.saturating_add(last as u64 + 1);
+            }
+            if read < STRIDE {
+                break;
+            }
+            at = at.saturating_add(STRIDE as u64);
+        }
+        Ok(used)
     }
 }
