@@ -78,7 +78,9 @@ fn rebuild(config: &Config, output: &Output) -> Result<(), CliError> {
 fn order(config: &Config, clock: &Clock, purge: Purge) -> PurgeOrder {
     let dedup = &config.file.dedup;
     let window_min = dedup.window.span().min(dedup.financial_window.span());
-    PurgeOrder { now: clock.now(), budget: PurgeBudget::default(), purge, window_min }
+    // One call does all of it: nobody waits for the store meanwhile.
+    let budget = PurgeBudget { segments: u64::MAX, octets: u64::MAX };
+    PurgeOrder { now: clock.now(), budget, purge, window_min }
 }
 
 fn purge_now(config: &Config, purge: Purge, output: &Output) -> Result<(), CliError> {
