@@ -100,8 +100,8 @@ impl Ending {
         clock: &Clock,
         arrived: &Arrived,
     ) -> Self {
-        let first = match *refusal.cause {
-            RefusalCause::IdReused(item) | RefusalCause::IdOfOtherParty(item) => Some(item),
+        let first = match &*refusal.cause {
+            RefusalCause::IdReused(item) | RefusalCause::IdOfOtherParty(item) => Some(*item),
             _ => None,
         };
         let code = refusal.code().map_or_else(|| http_code(outgoing.answer.status), |code| code.code());

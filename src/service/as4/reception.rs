@@ -231,9 +231,6 @@ impl Reception {
         }
         let admitted = self.admitted.as_deref().ok_or_else(unadmitted)?;
         admitted.check_parts(&self.intake.content_ids())?;
-        if admitted.message().parts.len() > 1 && !admitted.is_ping() {
-            return Err(admitted.refuse(several_payloads()).into());
-        }
         let documents = self.documents.as_mut().ok_or_else(unadmitted)?;
         if documents.advance(admitted, &mut self.intake, &self.shared.store)? == Progress::More {
             self.stage = Stage::Opening(fence);
@@ -253,6 +250,9 @@ impl Reception {
         let admitted = self.admitted.as_deref().ok_or_else(unadmitted)?;
         let opened = self.opened.take().ok_or_else(unadmitted)?;
         let accepted = receive::accept(admitted, &opened, &self.site)?;
+        if opened.parts().len() > 1 && accepted.delivery == Delivers::Inbox {
+            return Err(admitted.refuse(several_payloads()).into());
+        }
         self.notices.extend(accepted.notices.iter().copied());
         let answer = self.receipt(admitted)?;
         let now = self.shared.clock.now();
