@@ -5,6 +5,14 @@
 //! refused first tries, stuck owners, a purge, a window that changes. What must hold is checked when a receipt
 //! leaves and at the end. That the simulation can see is shown by mistakes that are planted in it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a simulation stops where it is wrong, and says which seed"
+)]
+
 #[path = "sim/mutant.rs"]
 mod mutant;
 #[path = "sim/store.rs"]

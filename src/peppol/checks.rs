@@ -19,7 +19,7 @@ pub enum Check {
     Parties,
     /// 7: the agreement is Peppol's, without type and pmode.
     Agreement,
-    /// 14: the message is no repeat. Made here, or a repeat would get NOT_SERVICED once a participant left.
+    /// 14: the message is no repeat. Made here, or a repeat would be called not serviced once a participant left.
     Duplicate,
     /// 1: the payload is encrypted, and decrypts.
     Encryption,

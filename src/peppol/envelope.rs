@@ -122,7 +122,7 @@ fn participant(
     reference: Option<&ParticipantRef>,
     [count, authority, value]: [Fault; 3],
 ) -> Result<ParticipantId, Violation> {
-    let reference = reference.ok_or(Violation::missing(count))?;
+    let reference = reference.ok_or_else(|| Violation::missing(count))?;
     if reference.authority.as_deref() != Some(identifiers::PARTICIPANT_SCHEME) {
         return Err(Violation { fault: authority, found: reference.authority.clone() });
     }
@@ -192,7 +192,7 @@ fn country(sbdh: &Sbdh) -> Result<String, Violation> {
     Err(Violation::found(Fault::InvalidCountryC1, code))
 }
 
-/// Standard, TypeVersion and Type are those of the document and of its type. Of what is wrapped in
+/// `Standard`, `TypeVersion` and `Type` are those of the document and of its type. Of what is wrapped in
 /// `BinaryContent` or `TextContent` they only have to be there (Peppol Envelope §2.3).
 fn identification(
     sbdh: &Sbdh,
@@ -200,7 +200,7 @@ fn identification(
     document_type: &DocumentTypeId,
 ) -> Result<(), Violation> {
     let demanded = |value: &'_ Option<String>, fault: Fault| {
-        value.clone().filter(|text| !text.trim().is_empty()).ok_or(Violation::missing(fault))
+        value.clone().filter(|text| !text.trim().is_empty()).ok_or_else(|| Violation::missing(fault))
     };
     let standard = demanded(&sbdh.standard, Fault::MissingStandard)?;
     let version = demanded(&sbdh.type_version, Fault::MissingTypeVersion)?;

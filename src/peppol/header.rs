@@ -47,7 +47,7 @@ fn seat(party: &Party, fault: Fault) -> Result<(), Violation> {
 }
 
 fn role(party: &Party, role: &str) -> Result<(), Violation> {
-    if party.role.strip_prefix(EBMS) == Some(role) {
+    if party.role.trim().strip_prefix(EBMS) == Some(role) {
         return Ok(());
     }
     Err(Violation::found(Fault::InvalidRole, &party.role))
@@ -120,7 +120,7 @@ pub fn final_recipient(message: &UserMessage) -> Option<ParticipantId> {
 }
 
 fn corner(property: Option<&Property>, fault: Fault) -> Result<ParticipantId, Violation> {
-    let property = property.ok_or(Violation::missing(fault))?;
+    let property = property.ok_or_else(|| Violation::missing(fault))?;
     let scheme = property.property_type.as_deref().unwrap_or_default();
     identifiers::participant(scheme, &property.value).map_err(|_| Violation::found(fault, &property.value))
 }
