@@ -7,9 +7,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     clippy::indexing_slicing,
-    clippy::print_stdout,
     reason = "a simulation stops where it is wrong, and says which seed"
 )]
 
