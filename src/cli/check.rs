@@ -68,7 +68,10 @@ fn describe_listeners(config: &Config, keys: &ConnectorKeys, found: &mut Finding
     found.say("connector", format!("http://{} ({access})", config.connector_listen));
     found.say(
         "limits",
-        format!("message {}, payload {}, ratio {}", file.as4.max_message, file.as4.max_payload, file.as4.max_ratio),
+        format!(
+            "message {}, payload {}, ratio {}",
+            file.as4.max_message, file.as4.max_payload, file.as4.max_ratio
+        ),
     );
 }
 
@@ -83,7 +86,9 @@ fn check_seats(site: &Site, now: Timestamp, found: &mut Findings) {
         }
         match site.trust.certificate(identity.key.certificate_der()).map(|own| site.trust.judge(&own, now)) {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => found.warnings.push(format!("{seat} would not be trusted by a peer like us: {error}")),
+            Ok(Err(error)) => {
+                found.warnings.push(format!("{seat} would not be trusted by a peer like us: {error}"))
+            }
             Err(error) => found.warnings.push(format!("the certificate of {seat}: {error}")),
         }
     }
@@ -98,12 +103,17 @@ fn describe_agreements(config: &Config, site: &Site, found: &mut Findings) {
         Participants::Listed(listed) => format!("{} listed", listed.len()),
     };
     if matches!(&site.participants, Participants::Listed(listed) if listed.is_empty()) {
-        found.warnings.push("no participant is listed: every message will be refused as not serviced".to_owned());
+        found
+            .warnings
+            .push("no participant is listed: every message will be refused as not serviced".to_owned());
     }
     found.say("participants", serviced);
     let dedup = &config.file.dedup;
     found.say("window", format!("{}, financial {}", dedup.window, dedup.financial_window));
-    found.say("revocation", format!("{:?}, {} lists", config.file.trust.revocation, config.file.trust.crls.len()));
+    found.say(
+        "revocation",
+        format!("{:?}, {} lists", config.file.trust.revocation, config.file.trust.crls.len()),
+    );
 }
 
 /// Makes the data folder when it is not there, as `serve` would, and measures what a sync costs in it.

@@ -111,8 +111,8 @@ fn end(stopped: &Stopped, failure: Option<CliError>) -> Result<(), CliError> {
     }
     match stopped.messages {
         InFlightAtEnd::Finished => Ok(()),
-        InFlightAtEnd::Abandoned => {
-            Err(CliError::Failed("messages in flight were abandoned; their senders will ask again".to_owned()))
-        }
+        InFlightAtEnd::Abandoned => Err(CliError::Failed(
+            "messages in flight were abandoned; their senders will ask again".to_owned(),
+        )),
     }
 }

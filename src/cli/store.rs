@@ -10,14 +10,15 @@ use crate::{
     service::clock::Clock,
     store::{
         OpenError, Purge, PurgeBudget, PurgeOrder, Store,
-        journal::{IndexChoice, JournalOptions, Recovery},
-        vfs::RealVfs,
+        journal::{IndexChoice, Journal, JournalOptions, Recovery},
+        vfs::{RealVfs, Vfs},
     },
 };
 
 pub(super) fn run(command: StoreCommand, output: &Output) -> Result<(), CliError> {
     match command {
         StoreCommand::Verify(args) => verify(&Config::load(&args.config)?, output),
+        StoreCommand::Repair(args) => repair(&Config::load(&args.config)?, output),
         StoreCommand::RebuildIndex(args) => rebuild(&Config::load(&args.config)?, output),
         StoreCommand::Purge { config, dry_run, force } => {
             let purge = if force { Purge::Forced } else { Purge::Scheduled };
@@ -42,7 +43,7 @@ pub(super) fn journal_options(config: &Config, clock: &Clock) -> JournalOptions 
 
 /// Opens the store of a configuration; a folder in use is told by its owner's process id.
 pub(super) fn open(config: &Config, clock: &Clock) -> Result<(Store, Recovery), CliError> {
-    let vfs: Arc<dyn crate::store::vfs::Vfs> = Arc::new(RealVfs);
+    let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
     let dir: &Path = &config.file.node.data_dir;
     Store::open(&vfs, dir, journal_options(config, clock))
         .map_err(|error: OpenError| CliError::failed(dir.display(), error))
@@ -68,6 +69,25 @@ fn verify(config: &Config, output: &Output) -> Result<(), CliError> {
     }
 }
 
+fn repair(config: &Config, output: &Output) -> Result<(), CliError> {
+    let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
+    let dir: &Path = &config.file.node.data_dir;
+    let report = Journal::repair(&vfs, dir, journal_options(config, &Clock::system()))
+        .map_err(|error| CliError::failed(dir.display(), error))?;
+    let mut lines: Vec<_> = report.covered.iter().map(|fault| format!("covered {fault:?}")).collect();
+    lines.extend(report.given_up.iter().map(|segment| format!("segment {segment} is given up")));
+    lines.push(format!(
+        "{} undamaged frames written again, {} of them without their body",
+        report.salvaged, report.bodies_lost
+    ));
+    let covered: Vec<_> = report.covered.iter().map(|fault| format!("{fault:?}")).collect();
+    output.result(
+        &lines,
+        &json!({ "covered": covered, "given_up": report.given_up, "salvaged": report.salvaged,
+            "bodies_lost": report.bodies_lost, "format_renewed": report.format_renewed }),
+    )
+}
+
 fn rebuild(config: &Config, output: &Output) -> Result<(), CliError> {
     let (store, _) = open(config, &Clock::system())?;
     store.rebuild_index();
@@ -78,13 +98,16 @@ fn rebuild(config: &Config, output: &Output) -> Result<(), CliError> {
 fn order(config: &Config, clock: &Clock, purge: Purge) -> PurgeOrder {
     let dedup = &config.file.dedup;
     let window_min = dedup.window.span().min(dedup.financial_window.span());
-    PurgeOrder { now: clock.now(), budget: PurgeBudget::default(), purge, window_min }
+    // One call does all of it: nobody waits for the store meanwhile.
+    let budget = PurgeBudget { segments: u64::MAX, octets: u64::MAX };
+    PurgeOrder { now: clock.now(), budget, purge, window_min }
 }
 
 fn purge_now(config: &Config, purge: Purge, output: &Output) -> Result<(), CliError> {
     let clock = Clock::system();
     let (store, _) = open(config, &clock)?;
-    let stats = store.purge(&order(config, &clock, purge)).map_err(|error| CliError::failed("purge", error))?;
+    let stats =
+        store.purge(&order(config, &clock, purge)).map_err(|error| CliError::failed("purge", error))?;
     closed(&store)?;
     let line = if stats.clock_ahead {
         "nothing was purged: the clock is more than a day ahead of the newest record (--force if that is right)".to_owned()

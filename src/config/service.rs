@@ -17,7 +17,12 @@ use crate::{
 ///
 /// # Errors
 /// When TLS or connector keys cannot be read or do not fit together.
-pub fn service(config: &Config, site: Site, store: Store, clock: Clock) -> Result<ServiceConfig, ConfigError> {
+pub fn service(
+    config: &Config,
+    site: Site,
+    store: Store,
+    clock: Clock,
+) -> Result<ServiceConfig, ConfigError> {
     let dedup = &config.file.dedup;
     Ok(ServiceConfig {
         as4: as4(config, &site)?,
@@ -36,7 +41,8 @@ pub fn service(config: &Config, site: Site, store: Store, clock: Clock) -> Resul
 
 fn as4(config: &Config, site: &Site) -> Result<As4Config, ConfigError> {
     let keys = &config.file.as4;
-    let host = site.identities.first().map_or_else(String::new, |seat| seat.key.seat().as_str().to_lowercase());
+    let host =
+        site.identities.first().map_or_else(String::new, |seat| seat.key.seat().as_str().to_lowercase());
     Ok(As4Config {
         path: keys.path.clone(),
         tls: keys.tls.as_ref().map(tls).transpose()?,

@@ -55,7 +55,10 @@ fn identities(config: &Config) -> Result<Vec<Arc<Identity>>, ConfigError> {
             None => Tenant::default_tenant(),
         };
         if identities.iter().any(|other| other.key.seat() == key.seat()) {
-            return Err(wrong(&entry.cert, format!("the seat {} has another [[identity]] already", key.seat())));
+            return Err(wrong(
+                &entry.cert,
+                format!("the seat {} has another [[identity]] already", key.seat()),
+            ));
         }
         identities.push(Arc::new(Identity { key: Arc::new(key), tenant }));
     }
