@@ -1,24 +1,35 @@
-//! The fuzz corpus on stable: every kept input, whole and cut off at every byte.
+//! The fuzz corpus on stable: every kept input, whole, cut off at every byte, and damaged at random.
+//!
+//! `ONCEPOINT_CORPUS_MUTATIONS` sets how many damaged forms each input has (50); a failure names input and seed.
 
 #![allow(
     clippy::expect_used,
     clippy::panic,
+    clippy::cast_possible_truncation,
     clippy::format_push_string,
+    clippy::indexing_slicing,
     clippy::print_stdout,
     unreachable_pub,
     reason = "what must hold is said once, for the fuzzer and for this test"
 )]
 
+#[path = "oracle/generator.rs"]
+#[allow(dead_code, reason = "the documents it makes are for other tests")]
+mod generator;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
 use std::path::Path;
+
+use generator::{Random, mutate};
 
 /// Inputs longer than this are not cut off at every byte, but at some fifty places.
 const EVERY_BYTE_MAX: usize = 600;
 
 fn replay(name: &str, target: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
+    let mutations =
+        std::env::var("ONCEPOINT_CORPUS_MUTATIONS").map_or(50, |value| value.parse().expect("a number"));
     let mut count = 0;
     for entry in std::fs::read_dir(&folder).expect("a folder of inputs") {
         let path = entry.expect("an input").path();
@@ -29,6 +40,12 @@ fn replay(name: &str, target: fn(&[u8])) {
             target(data.get(..end).unwrap_or(&[]));
         }
         target(&data);
+        for seed in 0..mutations {
+            println!("seed {seed}");
+            let mut damaged = data.clone();
+            mutate(&mut Random::new(seed), &mut damaged);
+            target(&damaged);
+        }
         count += 1;
     }
     assert!(count > 0, "no inputs for {name}");
