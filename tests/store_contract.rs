@@ -16,10 +16,10 @@ use std::sync::Arc;
 use oncepoint::{
     model::{Answer, Scope, Span},
     store::{
-        AcceptError, Ack, AckResult, AnswerError, Authentication, CLAIMED_RECORDS_KEPT, CLAIMED_RECORDS_MAX,
-        Claim, Delivery, DeliveryEvent, EventKind, Extend, ExtendResult, INLINE_BYTES_MAX, InboxClaim,
-        InboxFilter, ItemQuery, ItemState, Nack, NackResult, NackThen, Notice, PAGE_MAX, Purge,
-        RECORDS_PER_MESSAGE_MAX, RecordQuery, RecordState, Redelivery, RequeueResult, Store, StoreError,
+        AcceptError, Ack, AckResult, AnswerError, Authentication, CLAIMED_RECORDS_KEPT, Claim, Delivery,
+        DeliveryEvent, EventKind, Extend, ExtendResult, INLINE_BYTES_MAX, InboxClaim, InboxFilter, ItemQuery,
+        ItemState, Nack, NackResult, NackThen, Notice, PAGE_MAX, Purge, RECORDS_PER_MESSAGE_MAX, RecordQuery,
+        RecordState, Redelivery, RequeueResult, Store, StoreError,
         journal::Work,
         vfs::{Cut, Directories, FaultyVfs, Vfs},
     },
@@ -62,7 +62,7 @@ on_both! {
     lists_page_through_everything_in_order
     the_timeline_tells_the_whole_story
     repeats_are_recorded_up_to_the_limit_and_then_counted
-    refusals_of_strangers_are_bounded
+    refusals_of_strangers_are_kept_for_a_month
     purge_spares_what_is_in_its_window_or_not_taken
     a_purge_is_not_scheduled_by_a_clock_that_runs_ahead
     large_payloads_do_not_mix
@@ -409,26 +409,13 @@ async fn settle(store: &Store) {
     accept(store, 99_999_999, second(0)).await.unwrap();
 }
 
-async fn refusals_of_strangers_are_bounded(store: &Store) {
-    let stranger = |n: u64, at| {
-        let mut record = record(n, at, RecordState::Refused, None);
-        record.authentication = Authentication::Claimed;
-        record
-    };
-    store.note(stranger(1, day(0)));
+async fn refusals_of_strangers_are_kept_for_a_month(store: &Store) {
+    let mut stranger = record(1, day(0), RecordState::Refused, None);
+    stranger.authentication = Authentication::Claimed;
+    store.note(stranger);
     settle(store).await;
     assert_eq!(store.record(item(1)).unwrap().unwrap().expires_at, day(0).plus(CLAIMED_RECORDS_KEPT));
-    for n in 2..=CLAIMED_RECORDS_MAX {
-        store.note(stranger(n, day(1)));
-        if n % 1000 == 0 {
-            accept(store, 1_000_000 + n, day(1)).await.unwrap();
-        }
-    }
-    assert_eq!(store.health().records_not_kept, 0, "at the limit");
-    store.note(stranger(CLAIMED_RECORDS_MAX + 1, day(1)));
-    assert_eq!(store.health().records_not_kept, 1, "one beyond");
-    store.note(stranger(CLAIMED_RECORDS_MAX + 2, day(33)));
-    assert_eq!(store.health().records_not_kept, 1, "the old ones are past");
+    assert_eq!(store.health().records_not_kept, 0);
 }
 
 async fn purge_spares_what_is_in_its_window_or_not_taken(store: &Store) {
@@ -588,10 +575,10 @@ fn a_caller_who_goes_away_does_not_stop_the_commit() {
 }
 
 /// Scripts on the memory backend.
-const MEMORY_SEEDS: u64 = 60;
+const MEMORY_SEEDS: u64 = 20;
 /// Scripts on the embedded backend, with a restart between any two legs.
-const EMBEDDED_SEEDS: u64 = 30;
-const STEPS: usize = 120;
+const EMBEDDED_SEEDS: u64 = 8;
+const STEPS: usize = 100;
 const LEGS: usize = 4;
 
 fn memory_script(seed: u64, mutant: Mutant) -> Result<(), Stop> {
@@ -611,7 +598,7 @@ fn embedded_script(seed: u64) -> Result<(), Stop> {
     for leg in 0..LEGS {
         run.steps(STEPS)?;
         run.audit()?;
-        if (seed as usize + leg) % 2 == 0 {
+        if (seed as usize + leg).is_multiple_of(2) {
             run.store.close()?;
         } else {
             vfs.set_cut(Cut::All);

@@ -116,9 +116,14 @@ impl Fence {
         let Self { store, hold, .. } = self;
         let inner = store.inner.clone();
         let done: Done = Box::new(move |result| {
-            if result.is_ok() {
-                lock(&store.inner.state).apply(&head);
-                store.inner.changed.send_modify(|version| *version += 1);
+            match &result {
+                Ok(()) => {
+                    lock(&store.inner.state).apply(&head);
+                    store.inner.changed.send_modify(|version| *version += 1);
+                }
+                // Nothing was written: nothing will ever name its payload file.
+                Err(StoreError::Full) => store.forget_file(&head),
+                Err(_) => {}
             }
             // The log knows the message before its claim ends.
             drop((reserved, hold));

@@ -112,6 +112,13 @@ enum Fate {
     Counted,
 }
 
+/// Whether there was room for a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    No,
+}
+
 impl Tally {
     /// A record is durable.
     pub(crate) fn recorded(&mut self, record: &Record) {
@@ -128,13 +135,19 @@ impl Tally {
         }
     }
 
-    /// How many are kept at that time.
-    fn claimed_kept(&mut self, at: Timestamp) -> u64 {
+    /// Room for one more at that time, if there is any.
+    fn take_claimed(&mut self, at: Timestamp) -> Taken {
         let kept_days = CLAIMED_RECORDS_KEPT.as_millis() / Span::days(1).as_millis();
         while self.claimed.front().is_some_and(|(first, _)| first.saturating_add(kept_days) < day(at)) {
             self.claimed.pop_front();
         }
-        self.claimed.iter().map(|(_, count)| count).sum()
+        let kept: u64 = self.claimed.iter().map(|(_, count)| count).sum();
+        if kept >= CLAIMED_RECORDS_MAX {
+            self.not_kept += 1;
+            return Taken::No;
+        }
+        self.count_claimed(at);
+        Taken::Yes
     }
 
     /// One more; `before` tells how many there were when memory does not know.
@@ -193,12 +206,10 @@ impl Store {
     fn store_record(&self, record: Record) {
         {
             let mut state = lock(&self.inner.state);
-            if record.authentication == Authentication::Claimed {
-                if state.tally.claimed_kept(record.at) >= CLAIMED_RECORDS_MAX {
-                    state.tally.not_kept += 1;
-                    return;
-                }
-                state.tally.count_claimed(record.at);
+            if record.authentication == Authentication::Claimed
+                && state.tally.take_claimed(record.at) == Taken::No
+            {
+                return;
             }
             state.newest = state.newest.max(record.at);
         }
@@ -439,4 +450,21 @@ fn joined(sum: Option<RepeatCount>, next: RepeatCount) -> Option<RepeatCount> {
         first_at: sum.first_at.min(next.first_at),
         last_at: sum.last_at.max(next.last_at),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_strangers_are_kept_up_to_the_limit_and_again_when_the_old_are_past() {
+        let mut tally = Tally::default();
+        let day = |n| Timestamp::default().plus(Span::days(n));
+        for n in 0..CLAIMED_RECORDS_MAX {
+            assert_eq!(tally.take_claimed(day(100 + n % 2)), Taken::Yes);
+        }
+        assert_eq!((tally.take_claimed(day(102)), tally.not_kept), (Taken::No, 1));
+        assert_eq!((tally.take_claimed(day(130)), tally.not_kept), (Taken::No, 2));
+        assert_eq!((tally.take_claimed(day(131)), tally.not_kept), (Taken::Yes, 2));
+    }
 }

@@ -12,6 +12,7 @@
 //! always an argument.
 
 mod accept;
+mod answers;
 mod claims;
 mod embedded;
 mod error;
@@ -59,6 +60,7 @@ pub use upkeep::{
     CLOCK_AHEAD_MAX, FINDINGS_MAX, Health, Purge, PurgeBudget, PurgeOrder, PurgeStats, VerifyReport,
 };
 
+use answers::AnswerCache;
 use claims::Claims;
 use embedded::EmbeddedLog;
 use journal::{Journal, JournalOptions, Recovery};
@@ -87,6 +89,7 @@ struct Inner {
     /// Counts the changes of `state` that somebody may wait for.
     changed: watch::Sender<u64>,
     payloads: Payloads,
+    answers: AnswerCache,
 }
 
 impl Store {
@@ -108,14 +111,17 @@ impl Store {
     ) -> Result<(Self, Recovery), OpenError> {
         let mut state = State::default();
         let mut unread = Ok(());
-        let (journal, recovery) = Journal::open(vfs.clone(), dir, options, &mut |frame, _| {
-            match frame::Head::decode(frame.head) {
-                Ok(frame::Head::Record(record)) => state.tally.recorded(&record),
-                Ok(_) => {}
-                Err(error) => unread = Err(error),
-            }
-            state.newest = state.newest.max(frame.received_at);
-        })?;
+        let (journal, recovery) =
+            Journal::open(
+                vfs.clone(),
+                dir,
+                options,
+                &mut |frame, _| match frame::Head::decode(frame.head) {
+                    Ok(head @ frame::Head::Record(_)) => state.apply(&head),
+                    Ok(_) => {}
+                    Err(error) => unread = Err(error),
+                },
+            )?;
         unread?;
         let log = EmbeddedLog { journal };
         log.restore(&mut state)?;
@@ -133,6 +139,7 @@ impl Store {
             state: Mutex::new(state),
             changed: watch::Sender::new(0),
             payloads,
+            answers: AnswerCache::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -168,6 +175,7 @@ impl Store {
     pub fn damage_answer(&self, item: ItemId) {
         if let (Log::Memory(log), Ok(Some((place, _)))) = (&self.inner.log, self.accepted(item)) {
             log.damage(place, 0);
+            self.inner.answers.clear();
         }
     }
 }

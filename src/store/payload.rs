@@ -259,7 +259,9 @@ impl Temporary {
         self.files.vfs.create_dir(&dir)?;
         self.files.vfs.rename(&self.path, &path)?;
         self.moved = Some(name.to_owned());
-        self.files.vfs.sync_dir(&dir)
+        // The new name counts once both directories know of the move.
+        self.files.vfs.sync_dir(&dir)?;
+        self.files.vfs.sync_dir(&self.files.dir.join(TMP))
     }
 }
 

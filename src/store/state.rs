@@ -14,18 +14,23 @@ pub(crate) struct State {
     pub tally: Tally,
     /// Items with a change on its way to the disk: nobody else changes them meanwhile.
     pub busy: HashSet<ItemId>,
-    /// When the newest frame was received.
+    /// When the newest message was accepted or refused.
     pub newest: Timestamp,
 }
 
 impl State {
     /// Takes a durable frame. It cannot fail.
     pub(crate) fn apply(&mut self, head: &Head) {
-        self.newest = self.newest.max(head.at());
         match head {
-            Head::Accept(head) => self.board.accepted(head),
+            Head::Accept(head) => {
+                self.newest = self.newest.max(head.at);
+                self.board.accepted(head);
+            }
             Head::Delivery(head) => self.board.delivered(head),
-            Head::Record(record) => self.tally.recorded(record),
+            Head::Record(record) => {
+                self.newest = self.newest.max(record.at);
+                self.tally.recorded(record);
+            }
             Head::Answer(_) | Head::Repeats(_) => {}
         }
     }

@@ -112,6 +112,7 @@ impl Store {
             verdict
         };
         let purged = self.inner.log.purge(order.now, order.budget, &judge)?;
+        self.inner.answers.clear();
         let names = std::mem::take(&mut *lock(&files));
         let payload_files = self.remove_files(names)?;
         Ok(PurgeStats {
@@ -169,6 +170,15 @@ impl Store {
             }
         }
         Ok(removed)
+    }
+
+    /// Removes the payload file of an acceptance that was not written.
+    pub(crate) fn forget_file(&self, head: &Head) {
+        if let Some((_, name)) = payload_file(head)
+            && let Err(error) = self.inner.payloads.remove(&name)
+        {
+            tracing::warn!(name, %error, "a payload file nobody needs was not removed");
+        }
     }
 
     /// Reads everything and compares it with its checksums, payload files included.

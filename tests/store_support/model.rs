@@ -20,7 +20,7 @@ use super::{
 /// Deliveries until an item is dead; as `wish` says.
 const DELIVERIES_MAX: u32 = 3;
 const SENDERS: [&str; 2] = ["A", "B"];
-/// Few MessageIds, so that they meet again.
+/// Few message ids, so that they meet again.
 const MESSAGE_IDS: u64 = 30;
 /// The second half of a message that is committed in two steps ([`Mutant::TwoAppends`]).
 const SHADOW: u64 = 1 << 40;
@@ -312,7 +312,7 @@ impl Run {
     }
 
     /// A repeat finds the first message and gets its answer, byte for byte.
-    fn check_repeat(&mut self, n: u64) -> Step {
+    fn check_repeat(&self, n: u64) -> Step {
         if self.mutant == Mutant::AnswerBeforeFlush {
             return Ok(());
         }
@@ -396,8 +396,8 @@ impl Run {
         }
         self.doubt = Some(Doubt::Delivery(after.clone()));
         let leased = drive(&self.store, self.store.claim_deliveries(&wish(max), self.now))?;
-        self.doubt = None;
         if self.mutant == Mutant::TwoAppends {
+            self.doubt = None;
             return Ok(());
         }
         let got: Vec<_> = leased.iter().map(|leased| leased.item.id).collect();
@@ -418,6 +418,7 @@ impl Run {
             }
             self.known.insert(n, known);
         }
+        self.doubt = None;
         Ok(())
     }
 
@@ -431,8 +432,8 @@ impl Run {
     ) -> Step {
         self.doubt = after.clone().map(|after| Doubt::Delivery(vec![(n, after)]));
         let got = change(self)?;
-        self.doubt = None;
         ensure!(got == *expected, "{n}: {got:?}, not {expected:?}");
+        self.doubt = None;
         if let Some(after) = after {
             self.known.insert(n, after);
         }
@@ -455,7 +456,7 @@ impl Run {
             let acks = [ack];
             let acking = run.store.ack(&acks, run.now);
             let results = match mutant {
-                Mutant::AckBeforeFlush => poke(acking).unwrap_or(Ok(vec![expected])),
+                Mutant::AckBeforeFlush => poke(acking).unwrap_or_else(|| Ok(vec![expected])),
                 _ => drive(&run.store, acking),
             };
             results.map(|results| results[0])
@@ -586,7 +587,7 @@ impl Run {
     }
 
     /// Everything that was promised, at once.
-    pub(crate) fn audit(&mut self) -> Step {
+    pub(crate) fn audit(&self) -> Step {
         let all: Vec<u64> = self.known.keys().copied().collect();
         for n in all {
             self.check_repeat(n)?;
