@@ -1,6 +1,7 @@
 //! Content-Transfer-Encoding, undone piece by piece (RFC 2045 §6).
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use memchr::{memchr, memchr3};
 
 use super::{MimeError, quoted};
 
@@ -87,16 +88,38 @@ impl Base64Decoder {
         invalid: fn() -> E,
         out: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        for run in bytes.split(u8::is_ascii_whitespace).filter(|run| !run.is_empty()) {
-            if self.ended {
-                return Err(invalid());
-            }
+        // Each search is vectorised: several times faster than a test of every octet.
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let end = memchr3(b'\r', b'\n', b' ', rest);
+            let (run, after) = rest.split_at_checked(end.unwrap_or(rest.len())).unwrap_or((rest, &[]));
+            self.run(run, invalid, out)?;
+            rest = after.get(1..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Takes text without line ends and blanks.
+    fn run<E>(
+        &mut self,
+        run: &[u8],
+        invalid: fn() -> E,
+        out: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut rest = run;
+        while !rest.is_empty() {
+            let end = memchr(b'\t', rest);
+            let (run, after) = rest.split_at_checked(end.unwrap_or(rest.len())).unwrap_or((rest, &[]));
             for block in run.chunks(BASE64_BLOCK) {
+                if self.ended {
+                    return Err(invalid());
+                }
                 self.pending.extend_from_slice(block);
                 if self.pending.len() >= BASE64_BLOCK {
                     self.decode(invalid, out)?;
                 }
             }
+            rest = after.get(1..).unwrap_or_default();
         }
         Ok(())
     }

@@ -66,6 +66,9 @@ pub enum SbdError {
     /// More than one element behind the header.
     #[error("a second payload")]
     SecondPayload,
+    /// The payload is an envelope itself.
+    #[error("an envelope in the envelope")]
+    Nested,
     /// `BinaryContent` or `TextContent` holds elements.
     #[error("BinaryContent or TextContent holds elements")]
     WrapperContent,

@@ -211,6 +211,9 @@ impl Outline {
             Place::BehindHeader if tag.name.is(SBDH_NAMESPACE, "StandardBusinessDocumentHeader") => {
                 return Err(SbdError::Twice("StandardBusinessDocumentHeader".to_owned()));
             }
+            Place::BehindHeader if tag.name.is(SBDH_NAMESPACE, "StandardBusinessDocument") => {
+                return Err(SbdError::Nested);
+            }
             Place::BehindHeader if tag.span.start > self.head_bytes_max as u64 => {
                 return Err(SbdError::HeadTooLong(self.head_bytes_max));
             }

@@ -180,6 +180,7 @@ fn the_shape_is_demanded() {
     check_refused(&root(&format!("{HEADER}<a/>x")), &SbdError::StrayText);
     let twice = SbdError::Twice("StandardBusinessDocumentHeader".into());
     check_refused(&root(&format!("{HEADER}{HEADER}<a/>")), &twice);
+    check_refused(&root(&format!("{HEADER}{}", root(HEADER))), &SbdError::Nested);
     check_refused("<!DOCTYPE a><a/>", &SbdError::Scan(ScanError::Doctype));
     let cut = read(root(&format!("{HEADER}<a>")).as_bytes(), 9);
     assert!(matches!(cut, Err(SbdError::Scan(ScanError::Malformed { rule: Violation::EndTag, .. }))));
@@ -335,5 +336,18 @@ proptest! {
             String::from_utf8(out).unwrap()
         };
         prop_assert_eq!(canonical(&alone, alone.root()), canonical(&inside, payload));
+    }
+
+    #[test]
+    fn damage_is_judged_the_same_in_any_pieces(
+        at in any::<prop::sample::Index>(),
+        octet in any::<u8>(),
+        piece in 1..200_usize,
+    ) {
+        let payload = format!("<BinaryContent xmlns='{CONTENT_NAMESPACE}'>b25l</BinaryContent>");
+        let mut envelope = sbd(" xmlns:x='urn:x'", &payload).into_bytes();
+        let at = at.index(envelope.len());
+        envelope[at] = octet;
+        prop_assert_eq!(read(&envelope, piece).ok(), read(&envelope, usize::MAX).ok());
     }
 }

@@ -1,8 +1,8 @@
 //! Which namespace declarations of the envelope a payload uses.
 //!
 //! A payload uses a declaration when a name in it resolves by it, or when `prefix:` stands in an attribute
-//! value or a text, where it may be part of a qualified name (`xsi:type`, a path). Text that only looks like it counts
-//! too: an unneeded declaration harms nothing, a missing one changes the document.
+//! value or a text, where it may be part of a qualified name (`xsi:type`, a path). Text that only looks like
+//! it counts too: an unneeded declaration harms nothing, a missing one changes the document.
 
 use memchr::{memchr, memmem};
 
