@@ -243,6 +243,8 @@ enum MessageCommand {
 enum StoreCommand {
     /// Check every frame, every receipt and every payload.
     Verify(ConfigArgs),
+    /// Give up what is damaged, knowingly, so that the rest can be used again; keys are kept where they can be.
+    Repair(ConfigArgs),
     /// Make the index anew from the journal.
     RebuildIndex(ConfigArgs),
     /// Remove what is beyond its window and taken by the backend.

@@ -7,6 +7,9 @@ pub mod file;
 pub mod keys;
 pub mod value;
 
+mod service;
+mod site;
+
 mod environment;
 mod template;
 
@@ -17,6 +20,8 @@ use std::{
 };
 
 use file::{File, Revocation, Stage};
+pub use service::{service, tls};
+pub use site::{connector_keys, revocation, site};
 pub use template::{participants_template, template};
 use value::Duration;
 

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::peppol::Warning;
+
 /// One such line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -74,6 +76,16 @@ impl Notice {
             self,
             Self::IdSeenFromOtherParty | Self::Conflict | Self::ReceiptRebuilt | Self::ReplayedSignature
         )
+    }
+}
+
+impl From<Warning> for Notice {
+    fn from(warning: Warning) -> Self {
+        match warning {
+            Warning::InvalidMlsTo => Self::InvalidMlsTo,
+            Warning::InvalidMlsType => Self::InvalidMlsType,
+            Warning::ReservedScope => Self::ReservedScope,
+        }
     }
 }
 

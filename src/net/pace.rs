@@ -6,10 +6,10 @@ use std::{
     io,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -43,6 +43,8 @@ const BUSY: u8 = 2;
 pub(super) struct Phase {
     at: AtomicU8,
     unread: AtomicBool,
+    /// Who reads, to be woken when the deadline becomes another one.
+    reader: Mutex<Option<Waker>>,
 }
 
 impl Phase {
@@ -54,6 +56,14 @@ impl Phase {
     /// The answer is written.
     pub(super) fn idle(&self) {
         self.at.store(IDLE, Ordering::Release);
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whoever reads while a request is worked on has no deadline until [`Self::idle`].
+    fn wake_when_idle(&self, cx: &Context<'_>) {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        *reader = Some(cx.waker().clone());
     }
 
     /// A request was answered before its body was read: closing at once would destroy the answer.
@@ -123,6 +133,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Paced<I> {
             return Poll::Ready(result);
         }
         if at == BUSY {
+            this.phase.wake_when_idle(cx);
             return Poll::Pending;
         }
         this.reading.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))

@@ -40,14 +40,14 @@ pub struct ServerLimits {
     pub write_idle: Duration,
     /// How long a connection that is closed with an unread body is read on, so that the answer arrives.
     pub linger: Duration,
-    /// Most bytes of a request head (then 431); at least [`HEADER_BYTES_MIN`].
+    /// Most bytes of a request head, request line included; beyond it 431.
     pub header_bytes_max: usize,
     /// Most connections at once.
     pub connections_max: usize,
 }
 
 /// The smallest buffer the HTTP parser works with, in bytes.
-pub const HEADER_BYTES_MIN: usize = 8192;
+const HEADER_BYTES_MIN: usize = 8192;
 
 /// Wait after a failed accept: the usual cause is that no file descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -217,6 +217,7 @@ where
     });
     let connection = http1::Builder::new()
         .header_read_timeout(None)
+        .max_header_size(limits.header_bytes_max)
         .max_buf_size(limits.header_bytes_max.max(HEADER_BYTES_MIN))
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);

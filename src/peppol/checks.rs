@@ -19,7 +19,7 @@ pub enum Check {
     Parties,
     /// 7: the agreement is Peppol's, without type and pmode.
     Agreement,
-    /// 14: the message is no repeat. Made here, or a repeat would get NOT_SERVICED once a participant left.
+    /// 14: the message is no repeat. Made here, or a repeat would be called not serviced once a participant left.
     Duplicate,
     /// 1: the payload is encrypted, and decrypts.
     Encryption,
@@ -107,17 +107,17 @@ impl Check {
     #[must_use]
     pub const fn clause(self) -> &'static str {
         match self {
-            Self::Encryption | Self::Signature | Self::SigningToken => "Peppol AS4 §4.4",
-            Self::Signer => "Peppol AS4 §4.4, eDelivery AS4 §3.2.6",
+            Self::Encryption | Self::Signature => "eDelivery AS4 §3.2.6",
+            Self::SigningToken | Self::Signer => "Peppol AS4 §4.7",
             Self::PartyBinding => "eDelivery AS4 §4.3.3",
             Self::Parties => "Peppol AS4 §4.5",
             Self::Agreement => "Peppol AS4 §4.3",
             Self::Decompression => "AS4 §3.1",
-            Self::Payload => "Peppol AS4 §4.2",
+            Self::Payload => "Peppol AS4 §4.9",
             Self::Envelope => "Peppol Envelope §2",
-            Self::Corners => "Peppol AS4 §4.6",
-            Self::Business => "Peppol AS4 §4.5.1",
-            Self::Serviced => "Peppol AS4 §4.5.2",
+            Self::Corners => "Peppol AS4 §4.9",
+            Self::Business => "Peppol AS4 §4.6",
+            Self::Serviced => "Peppol AS4 §4.4",
             Self::Duplicate => "AS4 §3.2",
             Self::Storage => "eDelivery AS4 §3.3.2",
         }

@@ -47,7 +47,7 @@ fn seat(party: &Party, fault: Fault) -> Result<(), Violation> {
 }
 
 fn role(party: &Party, role: &str) -> Result<(), Violation> {
-    if party.role.strip_prefix(EBMS) == Some(role) {
+    if party.role.trim().strip_prefix(EBMS) == Some(role) {
         return Ok(());
     }
     Err(Violation::found(Fault::InvalidRole, &party.role))
@@ -93,7 +93,7 @@ pub struct Corners {
     pub process: ProcessId,
 }
 
-/// Reads corners, document type and process from the header (Peppol AS4 §4.5, §4.6).
+/// Reads corners, document type and process from the header (Peppol AS4 §4.6, §4.9).
 ///
 /// # Errors
 /// When a property is missing or no participant, or Action or Service no identifier.
@@ -113,8 +113,14 @@ pub fn corners(message: &UserMessage) -> Result<Corners, Violation> {
     })
 }
 
+/// C4 as the header says it, when it is a participant.
+#[must_use]
+pub fn final_recipient(message: &UserMessage) -> Option<ParticipantId> {
+    corner(message.property("finalRecipient"), Fault::InvalidFinalRecipient).ok()
+}
+
 fn corner(property: Option<&Property>, fault: Fault) -> Result<ParticipantId, Violation> {
-    let property = property.ok_or(Violation::missing(fault))?;
+    let property = property.ok_or_else(|| Violation::missing(fault))?;
     let scheme = property.property_type.as_deref().unwrap_or_default();
     identifiers::participant(scheme, &property.value).map_err(|_| Violation::found(fault, &property.value))
 }

@@ -5,11 +5,13 @@
 //! stable name.
 
 mod checks;
+pub mod envelope;
 pub mod header;
 pub mod identifiers;
 pub mod participants;
 mod violation;
 
 pub use checks::Check;
+pub use envelope::{Business, Warning};
 pub use participants::{Participant, Participants, ParticipantsError};
 pub use violation::{Fault, Violation};

@@ -158,7 +158,7 @@ impl Participants {
         }
     }
 
-    /// Whether a receiver gets such documents here (Peppol AS4 §4.5.2): the document type is matched as a
+    /// Whether a receiver gets such documents here (Peppol AS4 §4.4): the document type is matched as a
     /// sender would match it, and the process is the one listed for what matched, or for an equal type.
     #[must_use]
     pub fn is_serviced(

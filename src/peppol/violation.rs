@@ -54,9 +54,7 @@ faults! {
     /// The agreement is another.
     InvalidAgreement = "invalid-agreement", Agreement, "AgreementRef must be urn:fdc:peppol.eu:2017:agreements:tia:ap_provider without type and pmode";
     /// None or several payloads.
-    InvalidPayloadCount = "invalid-payload-count", Payload, "there must be exactly one payload";
-    /// The payload is not where it should be.
-    PayloadNotFirst = "payload-not-first", Payload, "the payload must be the first part after the SOAP part";
+    InvalidPayloadCount = "invalid-payload-count", Payload, "there must be exactly one payload, the part after the SOAP part";
     /// Not well-formed, or no envelope with header and one document.
     InvalidSbdXml = "invalid-sbd-xml", Payload, "the payload must be a StandardBusinessDocument with a header and one document";
     /// No header.

@@ -125,15 +125,21 @@ impl DuplicatePolicy {
     /// document or of the partner replaces the general rule; when both are said, the longer holds.
     #[must_use]
     pub fn window(&self, sender: &PartyId, document: &DocumentKind) -> Span {
+        self.window_with(sender, document, None)
+    }
+
+    /// The same, for a receiver with a window of its own: that replaces the general rule too.
+    #[must_use]
+    pub fn window_with(&self, sender: &PartyId, document: &DocumentKind, receiver: Option<Span>) -> Span {
         let by_document = [document.document_type.as_deref(), document.unschemed(), document.name.as_deref()]
             .into_iter()
             .flatten()
             .find_map(|name| self.by_document.get(name).copied());
-        match (by_document, self.by_partner.get(sender).copied()) {
-            (Some(document), Some(partner)) => document.max(partner),
-            (Some(said), None) | (None, Some(said)) => said,
-            (None, None) if self.is_financial(document) => self.financial_window,
-            (None, None) => self.window,
+        let said = [by_document, self.by_partner.get(sender).copied(), receiver];
+        match said.into_iter().flatten().max() {
+            Some(said) => said,
+            None if self.is_financial(document) => self.financial_window,
+            None => self.window,
         }
     }
 
@@ -213,6 +219,10 @@ mod tests {
         policy.by_partner.insert(party("POP000001"), Span::days(365));
         assert_eq!(window_of(&policy, INVOICE), Span::days(365));
         assert_eq!(policy.window(&party("POP000002"), &DocumentKind::of_action(INVOICE)), Span::days(50));
+        let receiver = Some(Span::days(500));
+        let kind = DocumentKind::of_action(INVOICE);
+        assert_eq!(policy.window_with(&party("POP000002"), &kind, receiver), Span::days(500));
+        assert_eq!(policy.window_with(&party("POP000002"), &kind, Some(Span::days(31))), Span::days(50));
         let unschemed = INVOICE.split_once("::").unwrap().1;
         policy.by_document = BTreeMap::from([(unschemed.to_owned(), Span::days(400))]);
         assert_eq!(window_of(&policy, INVOICE), Span::days(400));

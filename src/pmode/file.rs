@@ -14,7 +14,8 @@ const RETRIES_MAX: usize = 32;
 const RETRY_SCHEDULE_DEFAULT: [u64; 7] = [0, 30, 120, 300, 540, 1800, 7200];
 
 /// Parameters of the standard that have one value in this product, with every spelling that is taken. The
-/// first spelling is the one to write.
+/// first spelling is the one to write. MEP and binding: Peppol AS4 §4.1, older spellings AS4 §5.2.5; SOAP
+/// version: AS4 §2.1.1; MPC: Peppol AS4 §4.8; signed parts: AS4 §5.1.4 and AS4 §5.1.5.
 const FIXED: &[(&str, &[&str])] = &[
     (
         "PMode.MEP",
@@ -261,7 +262,7 @@ fn retry_schedule(keys: &mut Keys<'_>) -> Result<Vec<Span>, PModeFileError> {
     Ok(schedule)
 }
 
-/// `maxretries=5,period=10000`: one attempt and so many retries, the period in milliseconds.
+/// `maxretries=5,period=10000` (AS4 §5.2.4): one attempt and so many retries, the period in milliseconds.
 fn constant_schedule(keys: &Keys<'_>, key: &str, text: &str) -> Result<Vec<Span>, PModeFileError> {
     let (mut retries, mut period) = (None, None);
     for part in text.split([',', ';']).map(str::trim).filter(|part| !part.is_empty()) {
@@ -395,6 +396,19 @@ mod tests {
         let ping = modes.get("ping").unwrap();
         assert_eq!(ping.leg.business_info.action.as_deref(), Some(super::super::TEST_ACTION));
         assert_eq!(modes.iter().count(), 2);
+    }
+
+    /// The older spellings of AS4 §5.2.5, Peppol AS4 §4.1 and §4.8.
+    #[test]
+    fn what_has_one_value_takes_every_spelling_of_it_and_nothing_else() {
+        for (key, allowed) in FIXED {
+            for spelling in *allowed {
+                let bare = matches!(*spelling, "true" | "false" | "128");
+                let value = if bare { (*spelling).to_owned() } else { format!("\"{spelling}\"") };
+                assert!(with(&format!("\"{key}\" = {value}")).is_ok(), "{key} {spelling}");
+            }
+            assert!(with(&format!("\"{key}\" = \"other\"")).is_err(), "{key}");
+        }
     }
 
     #[test]

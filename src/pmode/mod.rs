@@ -74,7 +74,7 @@ pub struct Agreement {
 }
 
 /// `PMode.Initiator` or `PMode.Responder` (ebMS3 Core §D.3.1). What is not said matches anything: so a
-/// generic receiving P-Mode is written, the *dynamic receiver* (Peppol AS4 §3.4).
+/// generic receiving P-Mode is written, the *dynamic receiver* (Peppol AS4 §5).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartyMode {
     /// `….Party`.
@@ -120,6 +120,13 @@ pub struct ErrorHandling {
     pub soap_fault: SoapFault,
 }
 
+impl Default for ErrorHandling {
+    /// HTTP 200 and no Fault (`as4-wire` §6.4).
+    fn default() -> Self {
+        Self { http_status: 200, soap_fault: SoapFault::Without }
+    }
+}
+
 /// Whether an `eb:Error` is combined with a SOAP Fault in the Body (ebMS3 Core §6.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SoapFault {
@@ -140,7 +147,7 @@ pub struct Security {
 /// Whether attachments must be encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encryption {
-    /// All of them (AS4 §5.1.6, Peppol AS4 §4.4).
+    /// All of them (AS4 §5.1.6, eDelivery AS4 §3.2.6).
     Required,
     /// All or none.
     Accepted,

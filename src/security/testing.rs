@@ -1,5 +1,7 @@
 //! A small PKI for the tests of this floor, made anew in each run.
 
+pub(crate) mod message;
+
 use std::sync::OnceLock;
 
 use openssl::{

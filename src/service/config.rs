@@ -1,11 +1,14 @@
 //! What a service is started with: plain values, already checked. Reading them from files is the work of a
 //! higher floor.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
+use super::{clock::Clock, connector::ConnectorKeys};
 use crate::{
+    exchange::Site,
     model::Span,
     net::{body::BodyLimits, server::ServerLimits, tls::ServerTls},
+    store::{DELIVERIES_MAX, PurgeBudget, Store},
 };
 
 /// Bytes of bodies in memory over all connections, unless configured otherwise.
@@ -16,6 +19,27 @@ pub const MESSAGE_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 pub const QUEUE_MAX: usize = 1000;
 /// How long a shutdown waits for what is in flight, unless configured otherwise.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(30);
+
+/// Everything that a service is started with.
+#[derive(Debug, Clone)]
+pub struct ServiceConfig {
+    /// Seats, agreements, trust, participants.
+    pub site: Arc<Site>,
+    /// The log; already open. The service closes it.
+    pub store: Store,
+    /// Time and randomness.
+    pub clock: Clock,
+    /// The AS4 endpoint.
+    pub as4: As4Config,
+    /// The connector.
+    pub connector: ConnectorConfig,
+    /// The pool for what takes a processor.
+    pub pool: PoolConfig,
+    /// The sweeper.
+    pub sweep: SweepConfig,
+    /// How long a shutdown waits for what is in flight.
+    pub shutdown_grace: Duration,
+}
 
 /// The AS4 endpoint.
 #[derive(Debug, Clone)]
@@ -75,20 +99,54 @@ pub struct ConnectorConfig {
     pub listen: SocketAddr,
     /// Limits of connections and heads.
     pub server: ServerLimits,
+    /// Who is let in.
+    pub keys: ConnectorKeys,
+    /// Deliveries before an item is put aside.
+    pub deliveries_max: u32,
 }
 
-/// The sweeper.
-#[derive(Debug, Clone, Copy)]
+impl ConnectorConfig {
+    /// The defaults of the operator's contract, on that address.
+    #[must_use]
+    pub fn on(listen: SocketAddr, keys: ConnectorKeys) -> Self {
+        Self { listen, server: ServerLimits::default(), keys, deliveries_max: DELIVERIES_MAX }
+    }
+}
+
+/// Reads the site anew when its files have changed; none: nothing changed. It may block.
+#[derive(Clone)]
+pub struct Reload(pub Arc<dyn Fn() -> Result<Option<Site>, String> + Send + Sync>);
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reload")
+    }
+}
+
+/// The sweeper: what is done on a schedule.
+#[derive(Debug, Clone)]
 pub struct SweepConfig {
     /// Time between two looks for what is expired.
-    pub every: Duration,
+    pub purge_every: Duration,
+    /// What one step of a purge may do; others have their turn in between.
+    pub purge_budget: PurgeBudget,
     /// The shortest window that is configured: nothing younger is purged.
     pub window_min: Span,
+    /// Time between two looks whether revocation lists (and whatever else makes the site) have changed.
+    pub reload_every: Duration,
+    /// How to look.
+    pub reload: Option<Reload>,
 }
 
 impl Default for SweepConfig {
     fn default() -> Self {
-        Self { every: Duration::from_secs(600), window_min: Span::days(30) }
+        Self {
+            purge_every: Duration::from_secs(600),
+            purge_budget: PurgeBudget { segments: 4, octets: 64 << 20 },
+            window_min: Span::days(30),
+            reload_every: Duration::from_secs(60),
+            reload: None,
+        }
     }
 }
 

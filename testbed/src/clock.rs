@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use oncepoint::model::Timestamp;
-
-/// Now, in UTC.
+/// Now, in UTC, as `YYYY-MM-DDThh:mm:ss.SSSZ`.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "messages carry the time at which they are sent")]
-pub fn now() -> Timestamp {
+pub fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    let millis = i64::try_from(since.as_millis()).unwrap_or_default();
+    jiff::Timestamp::from_millisecond(millis).map(|now| format!("{now:.3}")).unwrap_or_default()
 }
 
 /// Measures how long something takes.

@@ -4,17 +4,21 @@
 //! Nothing here uses the product's own wire or security code. What the composer writes and what the product
 //! reads are two opinions on the same standards, so that they can judge each other.
 
+pub mod campaign;
 pub mod client;
 pub mod clock;
 pub mod composer;
 pub mod connector;
+pub mod demo;
 pub mod fault;
+pub mod load;
 pub mod peers;
 pub mod pki;
 pub mod process;
 pub mod product;
 pub mod receipt;
 pub mod sbd;
+pub mod scene;
 pub mod xml;
 
 pub use fault::Fault;

@@ -1,10 +1,15 @@
 //! What the composer writes, judged by the independent verifier of `../shared/peers` (lxml, cryptography).
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test may fail as the test does")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of a test may fail as the test does"
+)]
 
 use std::path::Path;
 
 use testbed::{
+    client::Endpoint,
     composer::{Compression, Draft, Layout, Subject},
     peers::{self, Peers},
     pki::{Issuer, Pki},
@@ -84,4 +89,46 @@ fn the_independent_verifier_accepts_every_kind_of_message_and_refuses_the_bad_si
     }
     // The verifier's `um` does not look at revocation lists: the list itself is tested with the PKI.
     assert!(judge(&peers, folder.path(), "revoked", &Draft { sender: revoked, ..plain }).is_yes());
+}
+
+/// Posts it to a receiver of the peers and has its receipt proven.
+fn receipted(peers: &Peers, server: &peers::Server, folder: &Path, name: &str, draft: &Draft) {
+    let package = draft.compose().unwrap();
+    let base = folder.join(name);
+    peers::store(&base, &package.content_type, &package.body).unwrap();
+    let endpoint = Endpoint::plain(([127, 0, 0, 1], server.port).into(), "/as4");
+    let answer = endpoint.post(&package).unwrap();
+    let signal = folder.join(format!("{name}.signal"));
+    std::fs::write(&signal, &answer.body).unwrap();
+    let verdict = peers.verify(["receipt".as_ref(), signal.as_os_str(), base.as_os_str()]).unwrap();
+    assert!(verdict.is_yes(), "{name}: {} {}", verdict.json, String::from_utf8_lossy(&answer.body));
+}
+
+#[test]
+fn the_receivers_of_other_makers_give_receipts_for_composed_messages() {
+    if std::env::var_os("ONCEPOINT_HEAVY").is_none() {
+        println!("skipped: runs with ONCEPOINT_HEAVY=1");
+        return;
+    }
+    let Some(peers) = Peers::find().unwrap() else {
+        println!("skipped: ../shared/peers is not there");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let pki = Pki::new().unwrap();
+    let sender = pki.access_point(SENDER).unwrap();
+    let receiver = pki.access_point(RECEIVER).unwrap();
+    pki.write(folder.path()).unwrap();
+    sender.write(folder.path(), SENDER).unwrap();
+    receiver.write(folder.path(), RECEIVER).unwrap();
+    let peers = peers.with_pki(folder.path());
+    let plain = || Draft::invoice(&sender, &receiver.certificate, 10_000);
+    let as4 = peers::Server::start(peers.as4("as4_peer.py").args(["serve", "0"])).unwrap();
+    receipted(&peers, &as4, folder.path(), "as4", &plain());
+    receipted(&peers, &as4, folder.path(), "as4-baroque", &Draft { layout: Layout::Baroque, ..plain() });
+    let phase4 = peers::Server::start(peers.phase4().args(["serve", "0", "-"])).unwrap();
+    receipted(&peers, &phase4, folder.path(), "phase4", &plain());
+    let raw = || Draft { compression: Compression::None, ..plain() };
+    receipted(&peers, &phase4, folder.path(), "phase4-raw", &raw());
+    receipted(&peers, &phase4, folder.path(), "phase4-baroque", &Draft { layout: Layout::Baroque, ..raw() });
 }

@@ -10,11 +10,11 @@ mod same;
 #[cfg(test)]
 mod tests;
 
-use super::Notice;
+use super::{Admitted, Notice, Opened};
 use crate::model::{ContentRecord, ItemId, MessageKey, Scope, Seen, Span, Timestamp};
 
-/// An authenticated message, as far as the decision needs it. In the product it is made of an `Admitted`
-/// only, see `Admitted::arrival`; its fields are open so that simulations can do without cryptography.
+/// An authenticated message, as far as the decision needs it. In the product it is made of an [`Admitted`]
+/// only, see [`Admitted::arrival`]; its fields are open so that simulations can do without cryptography.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
     /// Its key.
@@ -60,7 +60,7 @@ pub enum Decision {
         /// What the repeat is flagged with.
         notices: Vec<Notice>,
     },
-    /// Only the attachments' digests differ: open the payload, then [`judge_opened`].
+    /// Only the attachments' digests differ: open the payload, then [`decide_opened`].
     LookCloser {
         /// The message it may be a repeat of.
         index: usize,
@@ -80,6 +80,37 @@ pub enum Decision {
 }
 
 /// Decides about an authenticated message before anything is decrypted.
+#[must_use]
+pub fn decide(admitted: &Admitted, memory: &Memory<'_>, now: Timestamp) -> Decision {
+    restrict(admitted, judge(&admitted.arrival(), memory, now))
+}
+
+/// Decides about a message whose payload was opened because of [`Decision::LookCloser`]. Never `LookCloser`.
+#[must_use]
+pub fn decide_opened(admitted: &Admitted, opened: &Opened, memory: &Memory<'_>, now: Timestamp) -> Decision {
+    let arrival = Arrival { content: opened.content(), ..admitted.arrival() };
+    restrict(admitted, judge_opened(&arrival, memory, now))
+}
+
+/// A signer that is no longer good may repeat and nothing else (`duplicates` §2).
+fn restrict(admitted: &Admitted, decision: Decision) -> Decision {
+    match decision {
+        Decision::Process(_) | Decision::Conflict { .. } if admitted.may_only_repeat() => {
+            Decision::SignerNotGood
+        }
+        Decision::Process(mut notices) => {
+            notices.extend(admitted.notices());
+            Decision::Process(notices)
+        }
+        Decision::Replay { index, mut notices } if admitted.may_only_repeat() => {
+            notices.push(Notice::SignerGoodAtFirst);
+            Decision::Replay { index, notices }
+        }
+        decision => decision,
+    }
+}
+
+/// [`decide`] on the bare values.
 #[must_use]
 pub fn judge(arrival: &Arrival<'_>, memory: &Memory<'_>, now: Timestamp) -> Decision {
     if let Some(item) = replayed_signature(arrival, memory) {
@@ -101,8 +132,7 @@ pub fn judge(arrival: &Arrival<'_>, memory: &Memory<'_>, now: Timestamp) -> Deci
     }
 }
 
-/// Decides about a message whose payload was opened because of [`Decision::LookCloser`]: `arrival.content`
-/// knows document and envelope. Never `LookCloser`.
+/// [`decide_opened`] on the bare values: `arrival.content` knows document and envelope.
 #[must_use]
 pub fn judge_opened(arrival: &Arrival<'_>, memory: &Memory<'_>, now: Timestamp) -> Decision {
     if let Some(item) = replayed_signature(arrival, memory) {

@@ -1,6 +1,6 @@
 //! *Same content* (`duplicates` §2).
 //!
-//! A retry may be signed anew: Timestamp, ConversationId, hrefs and Ids change, and with them the signed
+//! A retry may be signed anew: `Timestamp`, `ConversationId`, hrefs and Ids change, and with them the signed
 //! digests of Messaging and of an empty Body. So neither is compared.
 
 use crate::model::{Addressing, ContentRecord};

@@ -1,1 +1,4 @@
-
+mod algorithms;
+mod coverage;
+mod signing;
+mod wrapping;

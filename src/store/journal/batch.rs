@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A batch starts on a sector of its own, so that no write touches a sector that holds something durable. It
-//! names its place and its epoch, so that octets that lie elsewhere or are older are never taken for it.
+//! names its place and its epoch, so that octets that lie elsewhere or are older are never taken for it. Half of
+//! the epoch is random, so that nobody can send a payload that passes for a batch.
 
 use super::{
     Frame, FrameRef, Location, Lsn, Origin,
@@ -119,6 +120,11 @@ impl BatchWriter {
         to_sector(self.octets.len() as u64)
     }
 
+    /// A batch without frames that covers so many octets on the disk, whole sectors.
+    pub(super) fn cover(octets: usize) -> Self {
+        Self { octets: vec![0; octets.max(BATCH_HEAD)], frames: 0 }
+    }
+
     /// Completes the head and pads.
     pub(super) fn finish(self, epoch: u64, at: Position, first_lsn: Lsn, synced: Position) -> Vec<u8> {
         let Self { mut octets, frames } = self;
@@ -144,7 +150,8 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// The frames and their places; a frame that does not decode ends the walk with `false`.
+    /// The frames and their places; a frame that does not decode ends the walk with `false`. A batch without
+    /// frames may be of any length: a repair covers damage with one.
     pub(super) fn for_each(&self, on: &mut dyn FnMut(&FrameRef<'_>, Location)) -> bool {
         let mut rest = self.octets.as_slice();
         let mut offset = self.head.at.offset.saturating_add(BATCH_HEAD as u64);
@@ -158,12 +165,12 @@ impl Batch {
             offset = offset.saturating_add(octets.len() as u64);
             rest = after;
         }
-        rest.is_empty()
+        rest.is_empty() || self.head.frames == 0
     }
 }
 
 /// Splits the first frame off, by the length that it names.
-fn split_frame(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split_frame(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = Reader::new(octets).size()?;
     if length < FRAME_MIN { None } else { octets.split_at_checked(length) }
 }

@@ -27,10 +27,13 @@ pub(super) const QUEUE_OCTETS: u64 = 256 << 20;
 /// Most octets that may wait when nobody waits for them, in octets.
 pub(super) const RELAXED_OCTETS: u64 = 32 << 20;
 
+/// Frames with the number that they keep when they are copies.
+pub(super) type Numbered = Vec<(Frame, Option<(Lsn, Origin)>)>;
+
 /// Frames of one append: all or none.
 #[derive(Debug)]
 pub(super) struct Unit {
-    frames: Vec<(Frame, Option<Lsn>)>,
+    frames: Numbered,
     octets: u64,
     class: Class,
     waiter: Option<Arc<Once<Outcome>>>,
@@ -38,9 +41,9 @@ pub(super) struct Unit {
 
 impl Unit {
     /// New frames get a number when they are committed; copies keep theirs.
-    pub(super) fn new(frames: Vec<(Frame, Option<Lsn>)>, waiter: Option<Arc<Once<Outcome>>>) -> Self {
+    pub(super) fn new(frames: Numbered, waiter: Option<Arc<Once<Outcome>>>) -> Self {
         let octets = frames.iter().map(|(frame, _)| frame.encoded_len() as u64).sum();
-        let frees = frames.iter().all(|(frame, lsn)| frame.class == Class::Freeing || lsn.is_some());
+        let frees = frames.iter().all(|(frame, copy)| frame.class == Class::Freeing || copy.is_some());
         Self { frames, octets, class: if frees { Class::Freeing } else { Class::New }, waiter }
     }
 
@@ -216,9 +219,8 @@ impl Shared {
         let base = u32::try_from(committer.at).unwrap_or(u32::MAX);
         for unit in units {
             let mut spots = Vec::with_capacity(unit.frames.len());
-            for (frame, lsn) in &unit.frames {
-                let origin = if lsn.is_some() { Origin::Copied } else { Origin::Appended };
-                let lsn = lsn.unwrap_or(Lsn(committer.next_lsn));
+            for (frame, copy) in &unit.frames {
+                let (lsn, origin) = copy.unwrap_or((Lsn(committer.next_lsn), Origin::Appended));
                 let (offset, length) = batch.push(frame, lsn, origin);
                 committer.next_lsn += u64::from(origin == Origin::Appended);
                 spots.push((Spot { offset: base.saturating_add(offset), length }, lsn));

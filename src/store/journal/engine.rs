@@ -83,6 +83,10 @@ impl Journal {
         Ok((journal, report))
     }
 
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     fn start(&self) -> Result<(), JournalError> {
         if self.shared.options.work != Work::Threads {
             return Ok(());

@@ -23,6 +23,7 @@ pub const KEYS_MAX: usize = 1024;
 
 const FLAG_FREEING: u8 = 1;
 const FLAG_COPIED: u8 = 2;
+const FLAG_BODILESS: u8 = 4;
 const NEVER: u64 = u64::MAX;
 
 /// Number of a frame: given in the order of commits, kept when the frame is copied forward.
@@ -129,7 +130,11 @@ impl Frame {
     pub(super) fn encode(&self, lsn: Lsn, origin: Origin, out: &mut Vec<u8>) {
         let start = out.len();
         let flags = u8::from(self.class == Class::Freeing) * FLAG_FREEING
-            + u8::from(origin == Origin::Copied) * FLAG_COPIED;
+            + match origin {
+                Origin::Appended => 0,
+                Origin::Copied => FLAG_COPIED,
+                Origin::Salvaged => FLAG_COPIED + FLAG_BODILESS,
+            };
         let size = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
         out.extend_from_slice(&size(self.encoded_len()));
         out.extend_from_slice(&[self.kind.0, flags]);
@@ -160,6 +165,9 @@ pub enum Origin {
     Appended,
     /// Written again: by recovery, or carried forward by purge. The same frame may be found twice.
     Copied,
+    /// Written again by a repair, without its body, which was damaged; reading it is
+    /// [`BodyDamaged`](super::JournalError::BodyDamaged).
+    Salvaged,
 }
 
 /// A frame as it lies in the journal, all of it undamaged.
@@ -230,7 +238,11 @@ impl<'a> FrameRef<'a> {
             lsn,
             kind,
             class: if flags & FLAG_FREEING == 0 { Class::New } else { Class::Freeing },
-            origin: if flags & FLAG_COPIED == 0 { Origin::Appended } else { Origin::Copied },
+            origin: match (flags & FLAG_COPIED, flags & FLAG_BODILESS) {
+                (_, FLAG_BODILESS) => Origin::Salvaged,
+                (FLAG_COPIED, _) => Origin::Copied,
+                _ => Origin::Appended,
+            },
             received_at,
             expires: if expires == NEVER {
                 Expiry::Never

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BinaryHeap, io, sync::Arc};
 use bytes::Bytes;
 
 use super::{
-    FrameRef, JournalError, Key, Location, StoredFrame,
+    FrameRef, JournalError, Key, Location, Origin, StoredFrame,
     batch::Position,
     cache::Looked,
     filter::Hashed,
@@ -233,8 +233,10 @@ impl Shared {
         let octets = self.octets_of(at)?;
         let (segment, offset) = (at.segment, at.offset.into());
         match FrameRef::decode(&octets) {
-            Some(Decoded::Whole(frame)) => Ok(StoredFrame::from_parts(&octets, &frame)),
-            Some(Decoded::HeadOnly(_)) => Err(JournalError::BodyDamaged { segment, offset }),
+            Some(Decoded::Whole(frame)) if frame.origin != Origin::Salvaged => {
+                Ok(StoredFrame::from_parts(&octets, &frame))
+            }
+            Some(_) => Err(JournalError::BodyDamaged { segment, offset }),
             None => Err(JournalError::Damaged { segment, offset, what: "the head of a frame" }),
         }
     }

@@ -24,6 +24,7 @@ mod options;
 mod purge;
 mod purged;
 mod recover;
+mod repair;
 mod report;
 mod segment;
 mod shared;
@@ -38,6 +39,7 @@ pub use frame::{
     Class, Expiry, FRAME_MAX, Frame, FrameKind, FrameRef, KEYS_MAX, Key, Location, Lsn, Origin, StoredFrame,
 };
 pub use options::{Alarm, IndexChoice, JournalOptions, Monotonic, Work};
+pub use repair::RepairReport;
 pub use report::{Health, IndexState, Keep, PurgeBudget, PurgeStats, Recovery, VerifyFault, VerifyReport};
 pub use ticket::{Committed, Failure, Ticket};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    Frame, FrameRef, JournalError, Keep, Location, Lsn, PurgeBudget, PurgeStats, Ticket, Work,
+    FrameRef, JournalError, Keep, Location, Origin, PurgeBudget, PurgeStats, Ticket, Work,
     chores::scan_whole,
-    committer::{QUEUE_OCTETS, Unit},
+    committer::{Numbered, QUEUE_OCTETS, Unit},
     segment::{keys_path, segment_path},
     shared::{Shared, locked},
     sidecar::Sidecar,
@@ -16,7 +16,13 @@ use crate::model::Timestamp;
 /// Most octets that are copied forward in one append.
 const COPY_OCTETS: usize = 1 << 20;
 
-type Copies = Vec<(Frame, Option<Lsn>)>;
+/// What a copy of such a frame is.
+pub(super) fn copy_of(origin: Origin) -> Origin {
+    match origin {
+        Origin::Appended | Origin::Copied => Origin::Copied,
+        Origin::Salvaged => Origin::Salvaged,
+    }
+}
 
 impl Shared {
     pub(super) fn purge(
@@ -68,7 +74,7 @@ impl Shared {
         stats: &mut PurgeStats,
     ) -> Result<u64, JournalError> {
         let file = self.files.segment(sidecar.of.number)?;
-        let (mut copies, mut waiting, mut octets, mut copied) = (Copies::new(), Vec::new(), 0, 0);
+        let (mut copies, mut waiting, mut octets, mut copied) = (Numbered::new(), Vec::new(), 0, 0);
         scan_whole(&*file, sidecar.of, &mut |batch| {
             let whole = batch.for_each(&mut |frame, at| {
                 let kept = match keep(frame, at) {
@@ -81,7 +87,7 @@ impl Shared {
                     Some(kept) => {
                         octets += kept.encoded_len();
                         copied += kept.encoded_len() as u64;
-                        copies.push((kept, Some(frame.lsn)));
+                        copies.push((kept, Some((frame.lsn, copy_of(frame.origin)))));
                     }
                 }
             });
@@ -104,7 +110,7 @@ impl Shared {
     }
 
     /// Queues one unit of frames.
-    pub(super) fn enqueue(&self, frames: Copies, limit: u64) -> Ticket {
+    pub(super) fn enqueue(&self, frames: Numbered, limit: u64) -> Ticket {
         if let Some(error) = self.failure.get() {
             return Ticket::failed(error);
         }
@@ -129,7 +135,7 @@ impl Shared {
         Ticket(once)
     }
 
-    fn too_large(&self, frames: &Copies) -> Option<JournalError> {
+    fn too_large(&self, frames: &Numbered) -> Option<JournalError> {
         let octets = frames.iter().map(|(frame, _)| frame.encoded_len() as u64).sum::<u64>();
         let max = super::frame::FRAME_MAX as u64;
         let fits = octets <= max && frames.iter().all(|(frame, _)| frame.fits_format());

@@ -4,13 +4,14 @@
 use std::{collections::BTreeSet, io, path::Path, sync::Arc};
 
 use super::{
-    FrameRef, JournalError, JournalOptions, Location, Lsn, Origin, Recovery,
+    FrameRef, JournalError, JournalOptions, Location, Lsn, Recovery,
     batch::{Batch, BatchWriter, Position},
     chores::{cut, scan_whole, seal},
     committer::Committer,
     files::Files,
     home::Home,
     live::{Contents, Live, Spot},
+    purge::copy_of,
     purged::Purged,
     segment::{BatchReader, FIRST, SegmentHead, keys_path, numbered, segment_path},
     shared::Sources,
@@ -223,25 +224,31 @@ impl Opening<'_> {
             }
         }
         let stopped = Position { segment: number, offset: reader.at };
-        let remainder = reader.remainder()?;
-        while reader.resume()? {
+        let used = reader.used_end()?;
+        while used > stopped.offset && reader.resume()? {
             // A later batch was written after this place was synced: what is not valid here is damage.
             if reader.next()?.is_some_and(|batch| batch.head.synced > stopped) {
                 return Err(damaged(stopped.offset, "a batch"));
             }
         }
-        if !remainder.is_empty() {
-            self.keep_torn(stopped, &remainder)?;
+        if used > stopped.offset {
+            self.keep_torn(&*last.file, stopped, used)?;
         }
         Ok(tail)
     }
 
-    fn keep_torn(&mut self, at: Position, octets: &[u8]) -> Result<(), JournalError> {
-        self.report.torn_octets = octets.len() as u64;
+    /// Copies a torn tail to quarantine.
+    fn keep_torn(&mut self, from: &dyn VfsFile, at: Position, end: u64) -> Result<(), JournalError> {
+        self.report.torn_octets = end - at.offset;
         let name = format!("{:08}-{:08}.torn", at.segment, at.offset);
         let kept = self.vfs.open(&self.home.quarantine.join(name), OpenMode::OpenOrCreate).and_then(|file| {
             file.set_len(0)?;
-            write_all_at(&*file, octets, 0)?;
+            let mut window = vec![0; GLANCE];
+            for offset in (at.offset..end).step_by(GLANCE) {
+                let read = read_up_to_at(from, &mut window, offset)?;
+                let wanted = read.min(usize::try_from(end - offset).unwrap_or(read));
+                write_all_at(&*file, window.get(..wanted).unwrap_or_default(), offset - at.offset)?;
+            }
             file.sync_all()?;
             self.vfs.sync_dir(&self.home.quarantine)
         });
@@ -265,7 +272,7 @@ impl Opening<'_> {
         spares: &Spares,
         replay: Replay<'_>,
     ) -> Result<Committer, JournalError> {
-        let epoch = last.map_or(1, |last| last.head.epoch + 1);
+        let epoch = next_epoch(last.map_or(0, |last| last.head.epoch));
         let (number, previous) = match last.map(|last| last.head) {
             None => (1, Position::default()),
             Some(head) if tail.end == FIRST => (head.number, head.previous),
@@ -308,7 +315,7 @@ impl Opening<'_> {
         let (mut batch, mut contents) = (BatchWriter::new(), Contents::default());
         for unproven in &tail.unproven {
             let whole = unproven.for_each(&mut |frame, _| {
-                let (offset, length) = batch.push(&frame.to_frame(), frame.lsn, Origin::Copied);
+                let (offset, length) = batch.push(&frame.to_frame(), frame.lsn, copy_of(frame.origin));
                 let offset = u32::try_from(FIRST).unwrap_or(u32::MAX).saturating_add(offset);
                 let at = Spot { offset, length }.within(number);
                 contents.add(frame, at);
@@ -339,6 +346,13 @@ impl Opening<'_> {
         spares::zeroed(self.vfs, &opening, capacity).map_err(io("make a segment"))?;
         Ok(capacity)
     }
+}
+
+/// Greater than the one before, and nothing that a sender could guess and write into a payload: a payload that
+/// looks like a batch is never taken for one.
+fn next_epoch(before: u64) -> u64 {
+    let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
+    ((before >> 32) + 1) << 32 | (random & u64::from(u32::MAX))
 }
 
 /// Is there nothing behind the head?

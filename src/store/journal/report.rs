@@ -79,6 +79,13 @@ pub struct PurgeBudget {
     pub octets: u64,
 }
 
+impl Default for PurgeBudget {
+    /// 64 segments and 256 MiB: some seconds of work.
+    fn default() -> Self {
+        Self { segments: 64, octets: 256 << 20 }
+    }
+}
+
 /// What a purge did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PurgeStats {

@@ -93,6 +93,23 @@ impl<'a> BatchReader<'a> {
         Self { file, number, epoch, at: FIRST, limit }
     }
 
+    /// The epoch of the first valid batch, for a segment whose head is damaged.
+    pub(super) fn find_epoch(&mut self) -> Result<Option<u64>, JournalError> {
+        let mut octets = [0; BATCH_HEAD];
+        for at in (FIRST..self.limit).step_by(SECTOR_OCTETS) {
+            let read =
+                read_up_to_at(self.file, &mut octets, at).map_err(JournalError::io("read a segment"))?;
+            let head = octets.get(..read).and_then(BatchHead::decode);
+            if let Some((head, _)) = head.filter(|(head, _)| head.at.segment == self.number) {
+                self.epoch = head.epoch;
+                if self.valid_at(at)?.is_some() {
+                    return Ok(Some(head.epoch));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// The batch here, or `None` when there is no valid one (also at the limit); it then stays where it is.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, JournalError> {
         let batch = self.valid_at(self.at)?;
@@ -149,15 +166,74 @@ impl<'a> BatchReader<'a> {
         Ok(false)
     }
 
-    /// The octets from here to the last one that is not zero.
-    pub(super) fn remainder(&self) -> Result<Vec<u8>, JournalError> {
-        let length = usize::try_from(self.limit.saturating_sub(self.at)).unwrap_or(0);
-        let mut octets = vec![0; length];
-        let read =
-            read_up_to_at(self.file, &mut octets, self.at).map_err(JournalError::io("read a segment"))?;
-        octets.truncate(read);
-        let used = octets.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
-        octets.truncate(used);
-        Ok(octets)
+    /// Where the last octet that is not zero ends, from here on; here when there is none.
+    pub(super) fn used_end(&self) -> Result<u64, JournalError> {
+        let (mut at, mut used) = (self.at, self.at);
+        let mut window = vec![0; STRIDE];
+        while at < self.limit {
+            let read =
+                read_up_to_at(self.file, &mut window, at).map_err(JournalError::io("read a segment"))?;
+            let octets = window.get(..read).unwrap_or_default();
+            if let Some(last) = octets.iter().rposition(|octet| *octet != 0) {
+                used = at.saturating_add(last as u64 + 1);
+            }
+            if read < STRIDE {
+                break;
+            }
+            at = at.saturating_add(STRIDE as u64);
+        }
+        Ok(used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{
+        journal::{Lsn, batch::BatchWriter},
+        vfs::{Cut, Directories, FaultyVfs, Vfs, write_all_at},
+    };
+
+    const EPOCH: u64 = 7;
+
+    fn empty_batch(epoch: u64, segment: u64, offset: u64) -> Vec<u8> {
+        let at = Position { segment, offset };
+        BatchWriter::new().finish(epoch, at, Lsn(1), Position::default())
+    }
+
+    fn reads(octets: &[u8]) -> bool {
+        let vfs = FaultyVfs::new(1, Cut::All, Directories::Strict);
+        let file = vfs.open(Path::new("/s"), crate::store::vfs::OpenMode::CreateNew).unwrap();
+        write_all_at(&*file, octets, FIRST).unwrap();
+        let limit = file.size().unwrap();
+        BatchReader::new(&*file, 3, EPOCH, limit).next().unwrap().is_some()
+    }
+
+    #[test]
+    fn a_batch_counts_only_in_its_segment_epoch_and_place() {
+        assert!(reads(&empty_batch(EPOCH, 3, FIRST)));
+        assert!(!reads(&empty_batch(EPOCH - 1, 3, FIRST)));
+        assert!(!reads(&empty_batch(EPOCH, 2, FIRST)));
+        assert!(!reads(&empty_batch(EPOCH, 3, FIRST + SECTOR)));
+    }
+
+    #[test]
+    fn a_batch_that_is_cut_short_or_claims_too_much_is_none() {
+        let whole = empty_batch(EPOCH, 3, FIRST);
+        assert!(!reads(&whole[..BATCH_HEAD - 1]));
+        let mut greedy = whole;
+        greedy[44..48].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(!reads(&greedy));
+    }
+
+    #[test]
+    fn only_numbers_of_eight_digits_and_more_name_segments() {
+        assert_eq!(numbered("00000012.seg", ".seg"), Some(12));
+        assert_eq!(numbered("123456789.seg", ".seg"), Some(123_456_789));
+        for other in
+            ["12.seg", "0000001x.seg", "00000012.keys", "spare-00000001.seg", "99999999999999999999999.seg"]
+        {
+            assert_eq!(numbered(other, ".seg"), None, "{other}");
+        }
     }
 }

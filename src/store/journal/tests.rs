@@ -444,3 +444,69 @@ fn a_second_opening_is_refused_while_the_first_is_open() {
     drop(journal);
     drop(open(&vfs));
 }
+
+#[test]
+fn a_repair_gives_up_a_missing_segment_and_mends_a_head() {
+    let vfs = forgetful();
+    let journal = open(&vfs);
+    let places: Vec<Location> = (0..60).map(|n| put(&journal, n, 5000)).collect();
+    journal.close().unwrap();
+    drop(journal);
+    let vfs = vfs.reboot();
+    vfs.take(&path("00000003.seg"));
+    rotten(&vfs, "00000002.seg", 20);
+    rotten(&vfs, "00000006.seg", 20);
+    assert!(matches!(refusal(&vfs), JournalError::Damaged { segment: 2, offset: 0, .. }));
+    let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
+    let report = Journal::repair(&shared, Path::new(DIR), options(Work::Inline)).unwrap();
+    assert_eq!(report.given_up, [3]);
+    assert_eq!(report.covered.iter().map(|fault| fault.segment).collect::<Vec<_>>(), [2, 6]);
+    let journal = open(&vfs.reboot());
+    for (n, place) in (0..).zip(&places) {
+        match place.segment {
+            3 => assert_eq!(journal.find(&key(n)).unwrap(), []),
+            _ => check_found(&journal, n, 5000),
+        }
+    }
+    assert_eq!(journal.verify(&mut |_, _| {}).unwrap().faults, []);
+}
+
+#[test]
+fn look_ups_miss_nothing_while_segments_are_sealed_purged_and_copied_forward() {
+    let place = tempfile::tempdir().unwrap();
+    let index = IndexChoice::Sled(place.path().join("index"));
+    let busy = JournalOptions { segment_bytes: 16 << 10, index, ..options(Work::Threads) };
+    let journal = open_with(&|| Arc::new(RealVfs), &place.path().join("data"), busy);
+    let (written, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..400 {
+                put(&journal, n, 700);
+                written.store(n + 1, Ordering::Release);
+            }
+            ended.store(1, Ordering::Release);
+        });
+        scope.spawn(|| {
+            while ended.load(Ordering::Acquire) == 0 {
+                let budget = PurgeBudget { segments: 2, octets: u64::MAX };
+                journal.purge(at(10_000), budget, &|_, _| Keep::Forward).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let mut step = 0;
+            while ended.load(Ordering::Acquire) == 0 {
+                step += 1;
+                let known = written.load(Ordering::Acquire);
+                let n = step * 7919 % known.max(1);
+                let read = || journal.find(&key(n)).unwrap().last().map(|place| journal.read(*place));
+                let found = std::iter::from_fn(|| Some(read()))
+                    .find(|read| !matches!(read, Some(Err(JournalError::Gone { .. }))));
+                if known > 0 {
+                    assert_eq!(found.unwrap().expect("never missed").unwrap().frame, frame(n, 700));
+                }
+            }
+        });
+    });
+    assert_eq!(journal.health().index_faults, 0);
+    journal.close().unwrap();
+}

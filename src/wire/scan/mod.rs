@@ -48,7 +48,8 @@ impl ScanLimits {
         token_bytes_max: 64 * 1024,
         depth_max: 512,
         attributes_max: 256,
-        namespaces_max: 1024,
+        // Every prefix is looked up among these: the work per byte is bounded by them.
+        namespaces_max: 256,
         namespace_names: NamespaceNames::Any,
     };
 

@@ -95,7 +95,7 @@ impl Draft {
     /// A message with that document under a new MessageId.
     #[must_use]
     pub fn with(sender: &Credentials, receiver: &X509, document: Document) -> Self {
-        let now = clock::now().to_string();
+        let now = clock::now();
         Self {
             sender: sender.clone(),
             receiver: receiver.clone(),
@@ -123,7 +123,7 @@ impl Draft {
     pub fn signed_anew(&self) -> Self {
         Self {
             conversation_id: Uuid::new_v4().to_string(),
-            timestamp: clock::now().to_string(),
+            timestamp: clock::now(),
             tag: Uuid::new_v4().simple().to_string(),
             ..self.clone()
         }
