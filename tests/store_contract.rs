@@ -18,8 +18,8 @@ use oncepoint::{
     store::{
         AcceptError, Ack, AckResult, AnswerError, Authentication, CLAIMED_RECORDS_KEPT, Claim, Delivery,
         DeliveryEvent, EventKind, Extend, ExtendResult, INLINE_BYTES_MAX, InboxClaim, InboxFilter, ItemQuery,
-        ItemState, Nack, NackResult, NackThen, Notice, PAGE_MAX, Purge, RECORDS_PER_MESSAGE_MAX, RecordQuery,
-        RecordState, Redelivery, RequeueResult, Store, StoreError,
+        ItemState, Nack, NackResult, NackThen, Notice, PAGE_MAX, Purge, PurgePreview,
+        RECORDS_PER_MESSAGE_MAX, RecordQuery, RecordState, Redelivery, RequeueResult, Store, StoreError,
         journal::Work,
         vfs::{Cut, Directories, FaultyVfs, Vfs},
     },
@@ -427,6 +427,12 @@ async fn purge_spares_what_is_in_its_window_or_not_taken(store: &Store) {
     accept(store, 4, day(80)).await.unwrap();
     let early = store.purge(&purge_order(day(89), Purge::Forced)).unwrap();
     assert_eq!(early.dropped, 0);
+    let mut order = purge_order(day(91), Purge::Forced);
+    let due = store.purge_preview(&order).unwrap();
+    assert_eq!(due, PurgePreview { messages: 1, records: 0, not_taken: 2 });
+    order.window_min = Span::days(100);
+    assert_eq!(store.purge_preview(&order), Ok(PurgePreview::default()), "the window of now is longer");
+    assert_eq!(store.purge(&order).unwrap().dropped, 0);
     store.purge(&purge_order(day(91), Purge::Forced)).unwrap();
     assert!(store.answer(item(2)).is_ok() && store.answer(item(3)).is_ok(), "not taken by the backend");
     assert!(store.answer(item(4)).is_ok(), "in its window");

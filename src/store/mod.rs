@@ -57,7 +57,8 @@ pub use record::{
     Acceptance, Authentication, Delivery, InboundMeta, Notice, Record, RecordState, RepeatCount,
 };
 pub use upkeep::{
-    CLOCK_AHEAD_MAX, FINDINGS_MAX, Health, Purge, PurgeBudget, PurgeOrder, PurgeStats, VerifyReport,
+    CLOCK_AHEAD_MAX, FINDINGS_MAX, Health, Purge, PurgeBudget, PurgeOrder, PurgePreview, PurgeStats,
+    VerifyReport,
 };
 
 use answers::AnswerCache;

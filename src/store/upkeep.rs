@@ -43,6 +43,25 @@ pub struct PurgeOrder {
     pub window_min: Span,
 }
 
+impl Default for PurgeBudget {
+    /// A step that holds nobody up: a gigabyte looked through, a segment's worth copied forward.
+    fn default() -> Self {
+        Self { segments: 16, octets: 64 << 20 }
+    }
+}
+
+/// What is due, before a purge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PurgePreview {
+    /// Accepted messages that are out of their window and taken by the backend. They go with the segment that
+    /// holds them, once that holds nothing newer.
+    pub messages: u64,
+    /// Records of other messages that are no longer kept.
+    pub records: u64,
+    /// Messages out of their window that stay, because the backend has not taken them.
+    pub not_taken: u64,
+}
+
 /// What a purge did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PurgeStats {
@@ -128,7 +147,7 @@ impl Store {
 
     fn judge(&self, head: &Head, place: Place, order: &PurgeOrder) -> Verdict {
         let needed = match head {
-            Head::Accept(head) => self.is_needed(head, order),
+            Head::Accept(head) => Ok(self.is_needed(head, order)),
             // What changes an item lives as long as the item: an acknowledgement must not go first.
             Head::Delivery(head) => self.outlives(head.item, place, order),
             Head::Answer(head) => self.outlives(head.item, place, order),
@@ -141,10 +160,9 @@ impl Store {
         }
     }
 
-    fn is_needed(&self, head: &AcceptHead, order: &PurgeOrder) -> Result<bool, StoreError> {
-        let expires_at = head.expires_at.max(head.at.plus(order.window_min));
+    fn is_needed(&self, head: &AcceptHead, order: &PurgeOrder) -> bool {
         let state = lock(&self.inner.state);
-        Ok(expires_at > order.now || state.board.get(&head.item).is_some() || state.busy.contains(&head.item))
+        in_window(head, order) || state.board.get(&head.item).is_some() || state.busy.contains(&head.item)
     }
 
     /// Whether an acceptance of the item stays behind when the segment of `place` is gone.
@@ -152,7 +170,7 @@ impl Store {
         for (other, head) in self.inner.log.heads(&frame::id(prefix::ITEM, &item))? {
             if let Head::Accept(head) = head
                 && head.item == item
-                && (!same_segment(place, other) || self.is_needed(&head, order)?)
+                && (!same_segment(place, other) || self.is_needed(&head, order))
             {
                 return Ok(true);
             }
@@ -170,6 +188,28 @@ impl Store {
             }
         }
         Ok(removed)
+    }
+
+    /// What a purge would find due: reads the whole log.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn purge_preview(&self, order: &PurgeOrder) -> Result<PurgePreview, StoreError> {
+        let mut preview = PurgePreview::default();
+        let mut seen = std::collections::HashSet::new();
+        self.inner.log.verify(&mut |met| match met.head {
+            // Frames may stand twice: count messages.
+            Head::Accept(head) if in_window(head, order) || !seen.insert(head.item) => {}
+            Head::Accept(head) => match lock(&self.inner.state).board.get(&head.item) {
+                Some(_) => preview.not_taken += 1,
+                None => preview.messages += 1,
+            },
+            Head::Record(record) if record.expires_at <= order.now && seen.insert(record.id) => {
+                preview.records += 1;
+            }
+            _ => {}
+        })?;
+        Ok(preview)
     }
 
     /// Removes the payload file of an acceptance that was not written.
@@ -300,6 +340,11 @@ impl Store {
             Log::Embedded(log) => Ok(log.journal.close()?),
         }
     }
+}
+
+/// By the window it was accepted under, or by the shortest of now: the longer holds.
+fn in_window(head: &AcceptHead, order: &PurgeOrder) -> bool {
+    head.expires_at.max(head.at.plus(order.window_min)) > order.now
 }
 
 fn same_segment(one: Place, other: Place) -> bool {
