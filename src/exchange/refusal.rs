@@ -470,7 +470,9 @@ mod tests {
     #[test]
     fn not_serviced_is_said_exactly_so_and_every_other_rule_by_its_name() {
         for fault in Fault::ALL.iter().copied().filter(|fault| *fault != Fault::PartyNotSigner) {
-            let RefusalAnswer::Ebms(error) = of_violation(&Violation::missing(fault)) else { panic!("{fault:?}") };
+            let RefusalAnswer::Ebms(error) = of_violation(&Violation::missing(fault)) else {
+                panic!("{fault:?}")
+            };
             let detail = error.detail.unwrap_or_default();
             if fault == Fault::NotServiced {
                 assert_eq!((error.code, detail.as_str()), (EbmsCode::Other, "PEPPOL:NOT_SERVICED"));
