@@ -6,6 +6,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::print_stdout,
     reason = "a test stops where the answer is not one, and says what it skips"
 )]
@@ -22,5 +23,7 @@ mod limits;
 mod repeats;
 #[path = "serve/shutdown.rs"]
 mod shutdown;
+#[path = "serve/sweep.rs"]
+mod sweep;
 #[path = "serve/vectors.rs"]
 mod vectors;

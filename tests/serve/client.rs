@@ -43,15 +43,16 @@ pub(crate) async fn connect(to: SocketAddr) -> Client<TcpStream> {
     Client { stream, read: vec![] }
 }
 
-/// Connects with TLS, trusting one certificate.
+/// Connects with TLS of one version, trusting one certificate.
 pub(crate) async fn connect_tls(
     to: SocketAddr,
     trusted: &openssl::x509::X509,
+    version: &'static rustls::SupportedProtocolVersion,
 ) -> Client<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.to_der().unwrap().into()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(&[version])
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();

@@ -132,9 +132,11 @@ async fn a_head_fits_at_the_limit_and_not_beyond() {
 async fn tls_of_both_versions_is_spoken() {
     let (tls, certificate) = tls();
     let running = service(|config| config.as4.tls = Some(tls)).await;
-    let mut client = connect_tls(running.as4_addr(), &certificate).await;
-    client.send(post_body("/as4", &[SOAP], NO_SOAP)).await;
-    assert_eq!(client.reply().await.unwrap().status, 400);
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut client = connect_tls(running.as4_addr(), &certificate, version).await;
+        client.send(post_body("/as4", &[SOAP], NO_SOAP)).await;
+        assert_eq!(client.reply().await.unwrap().status, 400);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,16 @@
 //! What the shell adds to the duplicate decision: parallel repeats, faults of the store, a lost connection,
 //! a damaged answer. With one shared message; skipped without the shared folder.
 
+use std::time::Duration;
+
 use oncepoint::{
-    model::ItemId,
-    service::running::{Running, start},
-    store::{RecordQuery, RecordState, Store, StoreError},
+    model::{ItemId, MessageId, MessageKey, PartyId, Scope, Span, Tenant},
+    service::{
+        clock::Clock,
+        config::{PoolConfig, ServiceConfig},
+        running::{Running, start},
+    },
+    store::{Claim, Fence, RecordQuery, RecordState, Store, StoreError},
 };
 
 use super::{
@@ -20,7 +26,9 @@ const OTHER_CONTENT: &str = "composed/replay-same-id-other-payload";
 struct House {
     running: Running,
     store: Store,
+    clock: Clock,
     request: Vec<u8>,
+    key: MessageKey,
 }
 
 fn request(case: &Case) -> Vec<u8> {
@@ -28,12 +36,23 @@ fn request(case: &Case) -> Vec<u8> {
 }
 
 async fn house() -> Option<House> {
+    changed(|_| {}).await
+}
+
+async fn changed(change: impl FnOnce(&mut ServiceConfig)) -> Option<House> {
     let vectors = Vectors::load()?;
     let entry = &vectors.entries[MESSAGE];
     let mut config = config(vectors.material(entry)?.site());
     config.clock = super::house::at(entry["clock"].as_str().unwrap());
-    let store = config.store.clone();
-    Some(House { running: start(config).await.unwrap(), store, request: request(&vectors.case(entry)) })
+    change(&mut config);
+    let (store, clock) = (config.store.clone(), config.clock.clone());
+    let key = MessageKey {
+        tenant: Tenant::default_tenant(),
+        sender: PartyId::parse("POP000001").unwrap(),
+        message_id: MessageId::parse(entry["message_id"].as_str().unwrap()).unwrap(),
+    };
+    let request = request(&vectors.case(entry));
+    Some(House { running: start(config).await.unwrap(), store, clock, request, key })
 }
 
 impl House {
@@ -45,6 +64,14 @@ impl House {
         let path = format!("/v1/inbound?state={state}");
         let reply = get(self.running.connector_addr(), &path, &[]).await;
         reply.json()["items"].as_array().unwrap().clone()
+    }
+
+    /// Another's work on the very message.
+    fn owner(&self) -> Fence {
+        let (now, forever) = (self.clock.now(), Span::days(1));
+        let claim = self.store.claim(&self.key, Scope::PartyId, &[], now, forever).unwrap();
+        let Claim::Won(fence) = claim else { panic!("the id is taken: {claim:?}") };
+        fence
     }
 
     async fn only_item(&self) -> ItemId {
@@ -174,4 +201,71 @@ async fn a_conflict_gets_a_signed_error_and_never_a_receipt() {
     assert_eq!(conflicts.len(), 1);
     assert!(conflicts[0].first.is_some());
     drop(house);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_waits_for_the_first_and_then_gets_503() {
+    let Some(house) = house().await else { return };
+    let owner = house.owner();
+    let began = tokio::time::Instant::now();
+    let reply = house.send().await;
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("10")));
+    assert!(!reply.text().contains('<'), "without SOAP");
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_secs(20) && waited < Duration::from_secs(21), "{waited:?}");
+    drop(owner);
+    assert_eq!(house.send().await.status, 200, "the id was given back");
+}
+
+#[tokio::test]
+async fn a_repeat_goes_on_at_once_when_the_first_has_failed() {
+    let Some(house) = house().await else { return };
+    let owner = house.owner();
+    let (to, request) = (house.running.as4_addr(), house.request.clone());
+    let repeat = tokio::spawn(async move { ask(to, request).await });
+    // Both are in flight when the owner gives up: the connector answers only after it has looked.
+    let in_flight = async || get(house.running.connector_addr(), "/metrics", &[]).await.text();
+    while !in_flight().await.contains("oncepoint_in_flight 1") {}
+    drop(owner);
+    assert_eq!(repeat.await.unwrap().status, 200);
+    house.only_item().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_overloaded_pool_answers_503_and_loses_nothing() {
+    let tight = PoolConfig { slots: 1, queue_max: 1 };
+    let Some(house) = changed(|config| config.pool = tight).await else { return };
+    let sends = (0..16).map(|_| {
+        let (to, request) = (house.running.as4_addr(), house.request.clone());
+        tokio::spawn(async move { ask(to, request).await })
+    });
+    for send in sends.collect::<Vec<_>>() {
+        let reply = send.await.unwrap();
+        assert!(reply.status == 200 || reply.status == 503 && reply.header("retry-after").is_some());
+    }
+    assert_eq!(house.send().await.status, 200);
+    house.only_item().await;
+}
+
+#[tokio::test]
+async fn without_memory_budget_a_message_goes_through_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let vfs: std::sync::Arc<dyn oncepoint::store::vfs::Vfs> =
+        std::sync::Arc::new(oncepoint::store::vfs::RealVfs);
+    let options = oncepoint::store::journal::JournalOptions {
+        segment_bytes: 1 << 20,
+        reserve_bytes: 0,
+        ..oncepoint::store::journal::JournalOptions::new(super::house::at("2026-12-01T06:00:00Z").now())
+    };
+    let (store, _) = Store::open(&vfs, folder.path(), options).unwrap();
+    let embedded = |config: &mut ServiceConfig| {
+        config.store = store;
+        config.as4.memory_budget_bytes = 0;
+    };
+    let Some(house) = changed(embedded).await else { return };
+    let first = house.send().await;
+    assert_eq!(first.status, 200);
+    assert_eq!(house.send().await.body, first.body);
+    house.only_item().await;
+    assert_eq!(house.running.shutdown().await.store, Ok(()));
 }
