@@ -21,8 +21,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let claim =
             http.post(format!("{base}/v1/inbound/claim")).json(&wanted).send().await?.error_for_status()?;
         let claimed: Value = claim.json().await?;
-        for item in claimed["items"].as_array().into_iter().flatten() {
-            let (Some(id), Some(lease)) = (item["id"].as_str(), item["lease"].as_str()) else { continue };
+        for item in claimed.get("items").and_then(Value::as_array).into_iter().flatten() {
+            let text = |name| item.get(name).and_then(Value::as_str);
+            let (Some(id), Some(lease)) = (text("id"), text("lease")) else { continue };
             let document =
                 http.get(format!("{base}/v1/inbound/{id}/document")).send().await?.error_for_status()?;
             store_once(&folder, id, &document.bytes().await?)?;

@@ -3,7 +3,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
     reason = "a test stops where its material cannot be read, and says what it saw"
@@ -49,6 +48,13 @@ const STAGES: [&str; 15] = [
     "sbdh",
 ];
 
+/// Ends a check with what was found instead.
+macro_rules! demand {
+    ($holds:expr, $otherwise:expr $(,)?) => {
+        if $holds { Ok::<(), String>(()) } else { Err(String::from($otherwise)) }
+    };
+}
+
 /// What was answered, in the words of the list.
 fn code(refusal: &Refusal) -> String {
     match &refusal.answer {
@@ -80,33 +86,29 @@ fn run(shared: &Path, all: &BTreeMap<String, Value>, entry: &Value, piece: usize
     expected.extend(texts(entry, "alternatives"));
     match outcome {
         Outcome::Accepted { answer, delivered, message_id } => {
-            demand(expected.contains(&"accept"), "accepted")?;
+            demand!(expected.contains(&"accept"), "accepted")?;
             let digest = entry["delivered_sha256"].as_str().map(|hex| Digest::from_hex(hex).unwrap());
-            demand(delivered == digest, format!("delivered {delivered:?}"))?;
-            demand(message_id.as_str() == text(entry, "message_id"), format!("id {message_id}"))?;
+            demand!(delivered == digest, format!("delivered {delivered:?}"))?;
+            demand!(message_id.as_str() == text(entry, "message_id"), format!("id {message_id}"))?;
             is_receipt(&answer, message_id.as_str())?;
             repeats(&mut receiver, shared, entry, &answer)
         }
         Outcome::Replayed { answer, .. } => {
             let of = expected.iter().find_map(|outcome| outcome.strip_prefix("replay-of:"));
             let of = of.ok_or("replayed")?;
-            demand(first.get(of) == Some(&answer), "other bytes than the first got")?;
-            demand(receiver.records.len() == known, "a repeat left a record")
+            demand!(first.get(of) == Some(&answer), "other bytes than the first got")?;
+            demand!(receiver.records.len() == known, "a repeat left a record")
         }
         Outcome::Refused { refusal, outgoing } => {
             let cause = format!("{}: {} ({})", refusal.stage.as_str(), refusal.cause, code(&refusal));
-            demand(expected.contains(&"reject"), format!("refused: {cause}"))?;
+            demand!(expected.contains(&"reject"), format!("refused: {cause}"))?;
             let codes = texts(entry, "ebms_code");
-            demand(codes.is_empty() || codes.contains(&code(&refusal).as_str()), &cause)?;
-            demand(receiver.records.len() == known, "a refusal left a record")?;
+            demand!(codes.is_empty() || codes.contains(&code(&refusal).as_str()), &cause)?;
+            demand!(receiver.records.len() == known, "a refusal left a record")?;
             is_error(&refusal, &outgoing.answer)?;
             not_too_early(&refusal, entry).map_err(|early| format!("{early}: {cause}"))
         }
     }
-}
-
-fn demand(holds: bool, otherwise: impl Into<String>) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(otherwise.into()) }
 }
 
 /// Everything before the stage of the list must succeed. What one PartyId may look like is a rule of ebMS and
@@ -117,7 +119,7 @@ fn not_too_early(refusal: &Refusal, entry: &Value) -> Result<(), String> {
         STAGES.iter().position(|known| *known == stage)
     };
     let (found, listed) = (place(refusal.stage.as_str()), place(text(entry, "stage")));
-    demand(found >= listed, format!("failed before {}", text(entry, "stage")))
+    demand!(found >= listed, format!("failed before {}", text(entry, "stage")))
 }
 
 /// The same message again gets the same bytes.
@@ -136,23 +138,23 @@ fn canonical(answer: &Answer) -> Result<Envelope, String> {
     let document = Document::parse(&answer.body, &XmlLimits::SOAP).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     c14n::exclusive(&document, document.document(), &[], &mut bytes);
-    demand(bytes == answer.body, "the answer is not canonical")?;
+    demand!(bytes == answer.body, "the answer is not canonical")?;
     Envelope::read(document).map_err(|error| error.to_string())
 }
 
 /// HTTP 200 with a signed, canonical Receipt for the message.
 fn is_receipt(answer: &Answer, message_id: &str) -> Result<(), String> {
-    demand(answer.kind == AnswerKind::Receipt && answer.status == 200, "not a receipt")?;
-    demand(
+    demand!(answer.kind == AnswerKind::Receipt && answer.status == 200, "not a receipt")?;
+    demand!(
         answer.content_type.as_deref() == Some("application/soap+xml; charset=UTF-8"),
         "another Content-Type",
     )?;
     let envelope = canonical(answer)?;
-    demand(envelope.security().is_some(), "an unsigned receipt")?;
+    demand!(envelope.security().is_some(), "an unsigned receipt")?;
     match ebms::read(envelope).map_err(|error| error.to_string())? {
         Reading::Signal(_, signal) => {
             let to = signal.ref_to_message_id.map(|id| id.to_string());
-            demand(to.as_deref() == Some(message_id) && signal.errors.is_empty(), "about another message")
+            demand!(to.as_deref() == Some(message_id) && signal.errors.is_empty(), "about another message")
         }
         Reading::User(_) => Err("a user message".to_owned()),
     }
@@ -160,17 +162,17 @@ fn is_receipt(answer: &Answer, message_id: &str) -> Result<(), String> {
 
 /// A signed `eb:Error` goes out with HTTP 200; nothing else looks like one.
 fn is_error(refusal: &Refusal, answer: &Answer) -> Result<(), String> {
-    demand(answer.kind == AnswerKind::Refusal, "not a refusal")?;
+    demand!(answer.kind == AnswerKind::Refusal, "not a refusal")?;
     let RefusalAnswer::Ebms(error) = &refusal.answer else {
-        return demand(answer.status >= 400, format!("HTTP {}", answer.status));
+        return demand!(answer.status >= 400, format!("HTTP {}", answer.status));
     };
-    demand(answer.status == 200, format!("HTTP {}", answer.status))?;
+    demand!(answer.status == 200, format!("HTTP {}", answer.status))?;
     let envelope = canonical(answer)?;
-    demand(envelope.security().is_some(), "an unsigned error")?;
+    demand!(envelope.security().is_some(), "an unsigned error")?;
     match ebms::read(envelope).map_err(|error| error.to_string())? {
         Reading::Signal(_, signal) => {
             let codes: Vec<_> = signal.errors.iter().map(|error| error.code).collect();
-            demand(codes == [error.code] && signal.ref_to_message_id == refusal.ref_to, "another error")
+            demand!(codes == [error.code] && signal.ref_to_message_id == refusal.ref_to, "another error")
         }
         Reading::User(_) => Err("a user message".to_owned()),
     }

@@ -452,3 +452,33 @@ fn of_security(error: &SecurityError) -> RefusalAnswer {
         None => RefusalAnswer::Unavailable { retry_after: RETRY_AFTER_FAULT },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detail_is_sent_whole_at_the_limit_and_cut_beyond() {
+        let detail = |length: usize| match told(EbmsCode::Other, "d", &"é".repeat(length)) {
+            RefusalAnswer::Ebms(error) => error.detail.unwrap_or_default().chars().count(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(detail(DETAIL_CHARS_MAX), DETAIL_CHARS_MAX);
+        assert_eq!(detail(DETAIL_CHARS_MAX + 1), DETAIL_CHARS_MAX);
+    }
+
+    #[test]
+    fn not_serviced_is_said_exactly_so_and_every_other_rule_by_its_name() {
+        for fault in Fault::ALL.iter().copied().filter(|fault| *fault != Fault::PartyNotSigner) {
+            let RefusalAnswer::Ebms(error) = of_violation(&Violation::missing(fault)) else {
+                panic!("{fault:?}")
+            };
+            let detail = error.detail.unwrap_or_default();
+            if fault == Fault::NotServiced {
+                assert_eq!((error.code, detail.as_str()), (EbmsCode::Other, "PEPPOL:NOT_SERVICED"));
+            } else {
+                assert!(detail.starts_with(fault.id()), "{detail}");
+            }
+        }
+    }
+}

@@ -342,6 +342,11 @@ mod tests {
             assert_eq!(open(&key, &sealed[..length], 5), Err(DecryptionFailed), "{length}");
         }
         assert_eq!(open(&key, &[sealed.as_slice(), b"x"].concat(), 13), Err(DecryptionFailed));
+        // A shortened tag would be a good tag to the cipher.
+        let nothing = seal(&key, b"", 1);
+        for length in 0..nothing.len() {
+            assert_eq!(open(&key, &nothing[..length], 5), Err(DecryptionFailed), "{length}");
+        }
     }
 
     #[test]

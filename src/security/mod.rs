@@ -26,4 +26,4 @@ pub use error::{
 pub use header::{PREFIX_LIST_MAX, REFERENCES_MAX};
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

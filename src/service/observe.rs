@@ -141,24 +141,10 @@ impl Observe {
     }
 
     /// A message has its answer.
-    pub fn message(&self, line: &MessageLine<'_>) {
+    pub fn count(&self, line: &MessageLine<'_>) {
         self.received_bytes.increment(line.bytes);
         self.seconds.record(line.took.as_secs_f64());
-        self.count(line.counted);
-        let millis = u64::try_from(line.took.as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(
-            message_id = line.message_id.map(escaped).as_deref(),
-            sender = line.sender.map(escaped).as_deref(),
-            peer = %line.peer,
-            outcome = line.counted.as_str(),
-            status = line.status,
-            item = line.item.map(tracing::field::display),
-            detail = %escaped(line.detail),
-            bytes = line.bytes,
-            ms = millis,
-            answer_sha256 = %line.answer,
-            "message"
-        );
+        self.outcome(line.counted);
     }
 
     /// A request that was no message at all.
@@ -172,7 +158,7 @@ impl Observe {
         self.plain("oncepoint_notes_lost_total");
     }
 
-    fn count(&self, counted: Counted) {
+    fn outcome(&self, counted: Counted) {
         match counted {
             Counted::Accepted => self.plain("oncepoint_accepted_total"),
             Counted::Repeat(kind) => self.labelled("oncepoint_duplicates_total", "kind", kind.as_str()),
@@ -221,6 +207,24 @@ impl Observe {
     pub fn upkeep(&self) {
         self.handle.run_upkeep();
     }
+}
+
+/// Writes the line of a message.
+pub fn log(line: &MessageLine<'_>) {
+    let millis = u64::try_from(line.took.as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(
+        message_id = line.message_id.map(escaped).as_deref(),
+        sender = line.sender.map(escaped).as_deref(),
+        peer = %line.peer,
+        outcome = line.counted.as_str(),
+        status = line.status,
+        item = line.item.map(tracing::field::display),
+        detail = %escaped(line.detail),
+        bytes = line.bytes,
+        ms = millis,
+        answer_sha256 = %line.answer,
+        "message"
+    );
 }
 
 /// Counts a message as in flight until it is dropped.
@@ -323,7 +327,7 @@ mod tests {
             Counted::Unavailable,
             Counted::Broken,
         ] {
-            observe.message(&line(counted));
+            observe.count(&line(counted));
         }
         observe.rejected(IpAddr::from([127, 0, 0, 1]), 405);
         let text = observe.render(&Store::memory().health(), Timestamp::from_millis(0));
@@ -351,7 +355,7 @@ mod tests {
     #[test]
     fn two_services_in_one_process_count_apart() {
         let (one, other) = (Observe::default(), Observe::default());
-        one.message(&line(Counted::Accepted));
+        one.count(&line(Counted::Accepted));
         let text = other.render(&Store::memory().health(), Timestamp::from_millis(0));
         assert!(!text.contains("oncepoint_accepted_total"));
     }

@@ -34,8 +34,31 @@ pub(crate) struct Packet {
     content: ContentRecord,
     payload: u64,
     sent: Tick,
-    authentic: bool,
-    broken: bool,
+    nature: Nature,
+}
+
+/// What a receiver will find.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nature {
+    Good,
+    /// Authentic, but its payload must be refused.
+    Broken,
+    /// Not signed by whom it says.
+    Forged,
+}
+
+/// Whether another flow has the same key, or in scope `id` the same MessageId: then one of them may fail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rivalry {
+    Alone,
+    Contested,
+}
+
+/// How a sender packs its payload for each try.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    Once,
+    Anew,
 }
 
 #[derive(Clone, Copy)]
@@ -59,10 +82,8 @@ pub(crate) struct Flow {
     pub(crate) payload: u64,
     /// The first tries carry something that must be refused.
     broken: bool,
-    /// Another flow has the same key, or in scope `id` the same MessageId: one of them may fail.
-    pub(crate) contested: bool,
-    /// The sender packs anew for each try.
-    repacks: bool,
+    pub(crate) rivalry: Rivalry,
+    packing: Packing,
     pub(crate) state: State,
     tries: u64,
 }
@@ -140,12 +161,12 @@ impl World {
             if self.prng.percent(30) {
                 let rival = if self.prng.percent(50) { sender } else { 3 - sender };
                 let second = self.add_flow(rival, message);
-                let contested = match self.scope {
-                    Scope::Id => true,
-                    Scope::PartyId => rival == sender,
-                    Scope::PartyIdPayload => false,
+                let rivalry = match self.scope {
+                    Scope::Id => Rivalry::Contested,
+                    Scope::PartyId if rival == sender => Rivalry::Contested,
+                    Scope::PartyId | Scope::PartyIdPayload => Rivalry::Alone,
                 };
-                (self.flows[first].contested, self.flows[second].contested) = (contested, contested);
+                (self.flows[first].rivalry, self.flows[second].rivalry) = (rivalry, rivalry);
             }
         }
         for _ in 0..self.faults {
@@ -164,15 +185,15 @@ impl World {
 
     fn add_flow(&mut self, sender: u64, message: u64) -> usize {
         let payload = self.number();
-        let repacks = self.prng.percent(30);
+        let packing = if self.prng.percent(30) { Packing::Anew } else { Packing::Once };
         let (state, tries) = (State::Waiting, 0);
         self.flows.push(Flow {
             sender,
             message,
             payload,
             broken: false,
-            contested: false,
-            repacks,
+            rivalry: Rivalry::Alone,
+            packing,
             state,
             tries,
         });
@@ -251,28 +272,27 @@ impl World {
         let f = &mut self.flows[flow];
         f.tries += 1;
         let signature = if anew { 1_000_000 + nonce } else { f.payload };
-        let packing = if f.repacks { f.tries % 3 } else { 0 };
+        let packing = if f.packing == Packing::Anew { f.tries % 3 } else { 0 };
         let payload = if f.broken { f.payload + 500_000 } else { f.payload };
         let message =
             if self.mutant == Mutant::NewIdOnRetry { f.message + f.tries * 10_000 } else { f.message };
-        let signature = if f.broken || f.repacks { 2_000_000 + nonce } else { signature };
+        let signature = if f.broken || f.packing == Packing::Anew { 2_000_000 + nonce } else { signature };
         let packet = Packet {
             flow,
             key: key(f.sender, message),
             content: content(payload, packing, signature),
             payload,
             sent,
-            authentic: true,
-            broken: f.broken,
+            nature: if f.broken { Nature::Broken } else { Nature::Good },
         };
         if self.prng.percent(10) {
-            let forgery = Packet { authentic: false, content: content(1, 0, nonce), ..packet.clone() };
-            self.transmit(forgery);
+            let forgery = Packet { nature: Nature::Forged, content: content(1, 0, nonce), ..packet.clone() };
+            self.transmit(&forgery);
         }
-        self.transmit(packet);
+        self.transmit(&packet);
     }
 
-    fn transmit(&mut self, packet: Packet) {
+    fn transmit(&mut self, packet: &Packet) {
         let copies = 1 + u64::from(self.prng.percent(self.repeats));
         for _ in 0..copies {
             if !self.fault(self.loss) {
@@ -286,7 +306,7 @@ impl World {
     fn replied(&mut self, packet: &Packet, reply: Reply) {
         let flow = &mut self.flows[packet.flow];
         let current = if flow.broken { flow.payload + 500_000 } else { flow.payload };
-        if !packet.authentic || packet.payload != current || flow.state != State::Waiting {
+        if packet.nature == Nature::Forged || packet.payload != current || flow.state != State::Waiting {
             return;
         }
         match reply {
@@ -306,7 +326,7 @@ impl World {
     // The receiver.
 
     fn arrive(&mut self, node: usize, packet: Packet) -> Result<(), String> {
-        if !packet.authentic {
+        if packet.nature == Nature::Forged {
             if self.mutant == Mutant::IdTakenUnauthenticated {
                 self.burn(&packet);
             }
@@ -477,7 +497,7 @@ impl World {
         if self.is_dead(process) {
             return Ok(());
         }
-        if process.packet.broken {
+        if process.packet.nature == Nature::Broken {
             return self.refuse_payload(process);
         }
         if self.fault(5) {
@@ -535,7 +555,8 @@ impl World {
     fn commit(&mut self, process: &Process, known: &[Seen]) -> Result<(), String> {
         let unchanged = self.seen(&process.packet).len() == known.len();
         let unfenced = matches!(self.mutant, Mutant::FenceIgnored | Mutant::DecideOutsideTransaction);
-        if !unfenced && !(self.owns(process) && unchanged) {
+        let is_fenced_off = !(self.owns(process) && unchanged);
+        if is_fenced_off && !unfenced {
             self.release(process);
             return self.answer(&process.packet, Reply::Unavailable);
         }
@@ -592,7 +613,7 @@ impl World {
         if proven.seen.key != packet.key || proven.payload != packet.payload {
             return Err(format!("tick {}: receipt {receipt} of another message", self.now));
         }
-        if packet.broken {
+        if packet.nature == Nature::Broken {
             return Err(format!("tick {}: receipt {receipt} for a message that must be refused", self.now));
         }
         if !duplicate::is_live(&proven.seen, Span::millis(self.window), self.time()) {
@@ -634,6 +655,6 @@ trait WithMessage {
 
 impl WithMessage for MessageKey {
     fn with_message_of(self, key: &MessageKey) -> MessageKey {
-        MessageKey { message_id: key.message_id.clone(), ..self }
+        Self { message_id: key.message_id.clone(), ..self }
     }
 }

@@ -102,6 +102,10 @@ fn restrict(admitted: &Admitted, decision: Decision) -> Decision {
             notices.extend(admitted.notices());
             Decision::Process(notices)
         }
+        Decision::Replay { index, mut notices } if admitted.may_only_repeat() => {
+            notices.push(Notice::SignerGoodAtFirst);
+            Decision::Replay { index, notices }
+        }
         decision => decision,
     }
 }

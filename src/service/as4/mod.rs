@@ -31,7 +31,7 @@ use super::{
     budget::{Budget, Grown},
     clock::Clock,
     config::PeerAddress,
-    observe::{MessageLine, Observe},
+    observe::{MessageLine, Observe, log},
     pool::{Pool, PoolError},
     tasks::Tasks,
 };
@@ -120,10 +120,8 @@ async fn message(
     let in_flight = shared.observe.begin();
     let began = shared.clock.monotonic();
     let (ending, bytes) = receive(&shared, request, &arrived).await;
-    // Nobody listens any more when the connection is gone.
-    let _ = tell.send(response(&ending));
     let took = shared.clock.monotonic().saturating_sub(began);
-    shared.observe.message(&MessageLine {
+    let line = MessageLine {
         counted: ending.counted,
         message_id: ending.known.message_id.as_ref().map(|id| id.as_str()),
         sender: ending.known.from.as_ref().map(|id| id.as_str()),
@@ -134,8 +132,12 @@ async fn message(
         detail: &ending.detail,
         bytes,
         took,
-    });
+    };
+    shared.observe.count(&line);
     drop(in_flight);
+    // Nobody listens any more when the connection is gone.
+    let _ = tell.send(response(&ending));
+    log(&line);
     if let Some(record) = ending.record {
         let store = shared.store.clone();
         if shared.pool.run(move || store.note(*record)).await.is_err() {

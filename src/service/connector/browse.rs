@@ -96,8 +96,8 @@ fn items(parts: &ConnectorParts, listing: &Listing, state: Option<ItemState>, ac
         limit: limit(listing)?,
     };
     let page = parts.store.list(&query)?;
-    let seen = page.items.iter().filter(|item| access.sees(item)).map(view::item).collect();
-    Ok(page_answer(seen, &page))
+    let seen: Vec<_> = page.items.iter().filter(|item| access.sees(item)).map(view::item).collect();
+    Ok(page_answer(&seen, &page))
 }
 
 fn records(parts: &ConnectorParts, listing: &Listing, state: RecordState, access: &Access) -> Answered {
@@ -114,8 +114,8 @@ fn records(parts: &ConnectorParts, listing: &Listing, state: RecordState, access
         limit: limit(listing)?,
     };
     let page = parts.store.records(&query)?;
-    let seen = page.items.iter().map(view::record).collect();
-    Ok(page_answer(seen, &page))
+    let seen: Vec<_> = page.items.iter().map(view::record).collect();
+    Ok(page_answer(&seen, &page))
 }
 
 fn limit(listing: &Listing) -> Result<usize, Problem> {
@@ -132,7 +132,7 @@ fn optional<T, E: std::fmt::Display>(
     text.map(|text| parsed(name, text, parse)).transpose()
 }
 
-fn page_answer<T>(items: Vec<Value>, page: &Page<T>) -> axum::http::Response<axum::body::Body> {
+fn page_answer<T>(items: &[Value], page: &Page<T>) -> axum::http::Response<axum::body::Body> {
     let mut answer = json!({ "items": items });
     if let (Some(next), Value::Object(map)) = (page.next, &mut answer) {
         map.insert("next_cursor".to_owned(), json!(next));

@@ -1,4 +1,4 @@
-//! `document`, `sbd` and `receipt`: exact bytes, streamed, with Range and ETag (the SHA-256).
+//! `document`, `sbd` and `receipt`: exact bytes, streamed, with `Range` and `ETag` (the SHA-256).
 
 use axum::{
     body::Body,

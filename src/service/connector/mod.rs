@@ -67,7 +67,6 @@ type Shared = State<Arc<ConnectorParts>>;
 type Answered = Result<Response<Body>, Problem>;
 
 /// The connector's routes.
-#[must_use]
 pub fn router(parts: ConnectorParts) -> Router {
     let parts = Arc::new(parts);
     Router::new()

@@ -84,6 +84,11 @@ fn every_other_transform_is_refused() {
     ] {
         check(&transform, &transform.replace(EXCLUSIVE, other));
     }
+    for children in ["<ec:InclusiveNamespaces/><ec:InclusiveNamespaces/>", "<ds:XPath>x</ds:XPath>"] {
+        let with_children = transform.replace("/>", &format!(">{children}</ds:Transform>"));
+        check(&transform, &with_children);
+        check(&method, &method.replace("/>", &format!(">{children}</ds:CanonicalizationMethod>")));
+    }
     check(&transform, &transform.repeat(2));
     check(&transform, "");
     let swa =
