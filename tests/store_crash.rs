@@ -186,11 +186,11 @@ fn a_failed_sync_poisons_the_store_and_repeats_are_still_answered() {
 fn a_full_disk_takes_no_id_answers_repeats_and_lets_the_backend_fetch() {
     let (vfs, store) = one_accepted();
     vfs.set_faults(Faults { capacity: Some(0), ..Faults::default() });
-    let mut refused = None;
+    let (mut refused, mut accepted) = (None, 1);
     for n in 2..2000 {
         match store.claim(&key("A", n), Scope::PartyId, &[], second(1), PATIENCE) {
             Ok(Claim::Won(fence)) => match run(fence.accept(acceptance(n, second(1), None))) {
-                Ok(()) => {}
+                Ok(()) => accepted += 1,
                 Err(error) => assert_eq!(error, AcceptError::Store(StoreError::Full)),
             },
             Ok(other) => panic!("{other:?}"),
@@ -205,7 +205,8 @@ fn a_full_disk_takes_no_id_answers_repeats_and_lets_the_backend_fetch() {
     assert_eq!(store.health().claims, 0);
     assert_eq!(store.answer(item(1)), Ok(acceptance(1, second(0), None).answer));
     let leased = run(lease(&store, 3, second(2)));
-    assert_eq!(leased.len(), 3, "what leads to room being freed still goes on");
+    // How many were accepted depends on how far the spare segments were when the disk filled up.
+    assert_eq!(leased.len(), accepted.min(3), "what leads to room being freed still goes on");
     let payload = store.payload_writer(item(9999));
     drop(payload);
     let mut large = store.payload_writer(item(9999));

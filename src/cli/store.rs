@@ -128,9 +128,21 @@ fn purge_now(config: &Config, purge: Purge, output: &Output) -> Result<(), CliEr
 }
 
 fn preview(config: &Config, output: &Output) -> Result<(), CliError> {
-    let (store, _) = open(config, &Clock::system())?;
-    let health = store.health();
+    let clock = Clock::system();
+    let (store, _) = open(config, &clock)?;
+    let preview = store.purge_preview(&order(config, &clock, Purge::Scheduled));
     closed(&store)?;
-    let lines = vec![format!("{} items are not taken by the backend and stay", health.open_items)];
-    output.result(&lines, &json!({ "open_items": health.open_items }))
+    let preview = preview.map_err(|error| CliError::failed("purge", error))?;
+    let lines = [
+        format!("{} messages are beyond their window and taken: they would go", preview.messages),
+        format!("{} records of other messages would go", preview.records),
+        format!(
+            "{} messages are beyond their window and stay: the backend has not taken them",
+            preview.not_taken
+        ),
+    ];
+    let value = json!({
+        "messages": preview.messages, "records": preview.records, "not_taken": preview.not_taken,
+    });
+    output.result(&lines, &value)
 }
