@@ -43,13 +43,6 @@ pub struct PurgeOrder {
     pub window_min: Span,
 }
 
-impl Default for PurgeBudget {
-    /// A step that holds nobody up: a gigabyte looked through, a segment's worth copied forward.
-    fn default() -> Self {
-        Self { segments: 16, octets: 64 << 20 }
-    }
-}
-
 /// What is due, before a purge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PurgePreview {
