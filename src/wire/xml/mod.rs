@@ -5,8 +5,8 @@
 //!
 //! quick-xml delivers the events and is used nowhere else, because by itself it accepts much that is no XML
 //! (two roots, undefined entities, unbound prefixes, `]]>` in text, …). Every rule of XML 1.0 and of Namespaces
-//! in XML 1.0 that concerns a document without DOCTYPE is checked here. The lexical rules ([`chars`], [`markup`],
-//! [`names`], [`encoding`]) are shared with [`super::scan`], which reads documents of any length.
+//! in XML 1.0 that concerns a document without DOCTYPE is checked here. The lexical rules (`chars`, `markup`,
+//! `names`, `encoding`) are shared with [`super::scan`], which reads documents of any length.
 
 mod build;
 pub(in crate::wire) mod chars;
