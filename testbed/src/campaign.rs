@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     io::{BufWriter, Write},
     path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use crate::{
@@ -18,6 +19,10 @@ use crate::{
 
 /// Messages composed at a time, so that memory stays bounded.
 const BATCH: usize = 1000;
+/// Each so-many-th message has a document that is stored as a file of its own.
+const LARGE_EVERY: usize = 40;
+/// The size of such a document, in bytes.
+const LARGE_BYTES: u64 = 1_500_000;
 
 /// Writes a site into `folder`: `oncepoint.toml`, `pki/`, and the sender's `pki/sender.pem` and `.key`. The
 /// journal segments are small, so that crashes meet their ends; nothing waits for windows.
@@ -46,10 +51,16 @@ pub fn pool(site: &Path, count: usize, bytes: u64, out: &Path) -> Result<(), Fau
     let mut bodies = BufWriter::new(File::create(out.join("messages.bin"))?);
     let mut index = BufWriter::new(File::create(out.join("messages.tsv"))?);
     let (mut offset, mut left) = (0, count);
+    let turn = AtomicUsize::new(1);
+    let make = || {
+        let large = turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(LARGE_EVERY);
+        let bytes = if large { LARGE_BYTES } else { bytes };
+        Draft::invoice(&sender, &receiver.certificate, bytes).compose()
+    };
     while left > 0 {
         let batch = left.min(BATCH);
         left -= batch;
-        for package in compose(batch, &|| Draft::invoice(&sender, &receiver.certificate, bytes).compose())? {
+        for package in compose(batch, &make)? {
             bodies.write_all(&package.body)?;
             writeln!(
                 index,
@@ -130,6 +141,7 @@ pub fn crash(shared: &Path, testbed: &Path, crash: Crash, cycles: u32, seed: u32
         .arg(&report)
         .env("ONCEPOINT_CRASH_SITE", site.folder())
         .env("ONCEPOINT_CRASH_TESTBED", testbed)
+        .env("ONCEPOINT_CRASH_BATCH", cycles.saturating_mul(300).min(6000).to_string())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()?;
     let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
