@@ -1,11 +1,8 @@
 //! `oncepoint serve`: runs the access point until it is told to stop, or its store fails.
 
-use std::{fs, path::PathBuf, time::Duration, time::SystemTime};
+use std::io::IsTerminal as _;
 
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::{MissedTickBehavior, interval},
-};
+use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::{CliError, LogFormat, ServeArgs, output::Output, store};
@@ -20,9 +17,6 @@ use crate::{
 /// What is logged unless `RUST_LOG` says otherwise.
 const LOG_DEFAULT: &str = "info,sled=warn";
 
-/// How often revocation lists are looked at.
-const LISTS_EVERY: Duration = Duration::from_secs(60);
-
 pub(super) fn run(args: &ServeArgs, output: &Output) -> Result<(), CliError> {
     log_to_stderr(args.log);
     let config = Config::load(&args.config)?;
@@ -32,7 +26,9 @@ pub(super) fn run(args: &ServeArgs, output: &Output) -> Result<(), CliError> {
 
 fn log_to_stderr(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_DEFAULT));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = std::io::stderr().is_terminal();
+    let log =
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     match format {
         LogFormat::Human => log.with_target(false).init(),
         LogFormat::Json => log.json().init(),
@@ -56,7 +52,7 @@ async fn serve(args: &ServeArgs, config: &Config, output: &Output) -> Result<(),
     let mut signals = Signals::new()?;
     let running = start(service).await.map_err(|error| CliError::Usage(error.to_string()))?;
     announce(config, &running, output)?;
-    let failure = wait(args, config, &running, &mut signals).await;
+    let failure = wait(args, &running, &mut signals).await;
     let stopped = running.shutdown().await;
     end(&stopped, failure)
 }
@@ -87,46 +83,15 @@ impl Signals {
 }
 
 /// Waits for the end; says why when it is not a wanted one.
-async fn wait(
-    args: &ServeArgs,
-    config: &Config,
-    running: &Running,
-    signals: &mut Signals,
-) -> Option<CliError> {
-    let mut lists = Lists::of(config);
-    let mut look = interval(LISTS_EVERY);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+async fn wait(args: &ServeArgs, running: &Running, signals: &mut Signals) -> Option<CliError> {
     loop {
         tokio::select! {
-            _ = look.tick() => if lists.changed() { reload(args, running) },
             _ = signals.terminate.recv() => return None,
             _ = signals.interrupt.recv() => return None,
             _ = signals.reload.recv() => reload(args, running),
             error = running.failed() => return Some(CliError::failed("the store failed", error)),
         }
     }
-}
-
-/// The revocation lists and when each was last written: they are read anew when that changes.
-struct Lists {
-    paths: Vec<PathBuf>,
-    written: Vec<Option<SystemTime>>,
-}
-
-impl Lists {
-    fn of(config: &Config) -> Self {
-        let paths = config.file.trust.crls.clone();
-        Self { written: written(&paths), paths }
-    }
-
-    fn changed(&mut self) -> bool {
-        let before = std::mem::replace(&mut self.written, written(&self.paths));
-        before != self.written
-    }
-}
-
-fn written(paths: &[PathBuf]) -> Vec<Option<SystemTime>> {
-    paths.iter().map(|path| fs::metadata(path).and_then(|file| file.modified()).ok()).collect()
 }
 
 /// Reads keys, anchors, revocation lists, P-Modes and participants anew; what is wrong leaves the old in use.
@@ -153,23 +118,5 @@ fn end(stopped: &Stopped, failure: Option<CliError>) -> Result<(), CliError> {
         InFlightAtEnd::Abandoned => Err(CliError::Failed(
             "messages in flight were abandoned; their senders will ask again".to_owned(),
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_that_is_written_anew_is_noticed_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ca.crl");
-        let mut lists = Lists { paths: vec![path.clone()], written: vec![None] };
-        assert!(!lists.changed());
-        fs::write(&path, "one").unwrap();
-        assert!(lists.changed());
-        assert!(!lists.changed());
-        fs::remove_file(&path).unwrap();
-        assert!(lists.changed());
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn open(config: &Config, clock: &Clock) -> Result<(Store, Recovery), 
     let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
     let dir: &Path = &config.file.node.data_dir;
     Store::open(&vfs, dir, journal_options(config, clock))
-        .map_err(|error: OpenError| CliError::failed(dir.display(), error))
+        .map_err(|error: OpenError| CliError::failed("the store", error))
 }
 
 fn closed(store: &Store) -> Result<(), CliError> {

@@ -1,6 +1,11 @@
 //! From a checked configuration to the service's own: listeners, limits, pool, sweeper.
 
-use std::sync::Arc;
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
 
 use super::{Config, ConfigError, connector_keys, file::Tls, read, read_secret};
 use crate::{
@@ -8,7 +13,7 @@ use crate::{
     net::{body::BodyLimits, server::ServerLimits, tls::ServerTls},
     service::{
         clock::Clock,
-        config::{As4Config, ConnectorConfig, PeerAddress, PoolConfig, ServiceConfig, SweepConfig},
+        config::{As4Config, ConnectorConfig, PeerAddress, PoolConfig, Reload, ServiceConfig, SweepConfig},
     },
     store::Store,
 };
@@ -33,6 +38,7 @@ pub fn service(
         pool: PoolConfig::default(),
         sweep: SweepConfig {
             window_min: dedup.window.span().min(dedup.financial_window.span()),
+            reload: Some(reload_with_lists(config)),
             ..SweepConfig::default()
         },
         shutdown_grace: config.file.as4.shutdown_grace.span().as_duration(),
@@ -71,4 +77,53 @@ pub fn tls(tls: &Tls) -> Result<ServerTls, ConfigError> {
     let (chain, key) = (read(&tls.cert)?, read_secret("as4.tls.key", &tls.key)?);
     ServerTls::from_pem(&chain, &key)
         .map_err(|error| ConfigError::Syntax { path: tls.cert.clone(), message: error.to_string() })
+}
+
+/// Reads the site anew when a revocation list was written since the last look.
+fn reload_with_lists(config: &Config) -> Reload {
+    let config = config.clone();
+    let lists = Mutex::new(Lists::of(&config.file.trust.crls));
+    Reload(Arc::new(move || {
+        let changed = lists.lock().unwrap_or_else(PoisonError::into_inner).changed();
+        changed.then(|| super::site(&config)).transpose().map_err(|error| error.to_string())
+    }))
+}
+
+/// Files, and when each was last written.
+struct Lists {
+    paths: Vec<PathBuf>,
+    written: Vec<Option<SystemTime>>,
+}
+
+impl Lists {
+    fn of(paths: &[PathBuf]) -> Self {
+        Self { written: written(paths), paths: paths.to_vec() }
+    }
+
+    fn changed(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.written, written(&self.paths));
+        before != self.written
+    }
+}
+
+fn written(paths: &[PathBuf]) -> Vec<Option<SystemTime>> {
+    paths.iter().map(|path| fs::metadata(path).and_then(|file| file.modified()).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_written_anew_is_noticed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.crl");
+        let mut lists = Lists::of(std::slice::from_ref(&path));
+        assert!(!lists.changed());
+        fs::write(&path, "one").unwrap();
+        assert!(lists.changed());
+        assert!(!lists.changed());
+        fs::remove_file(&path).unwrap();
+        assert!(lists.changed());
+    }
 }

@@ -110,6 +110,10 @@ impl Store {
     /// When the disk fails; what was done stays done.
     pub fn purge(&self, order: &PurgeOrder) -> Result<PurgeStats, StoreError> {
         let newest = lock(&self.inner.state).newest;
+        if newest == Timestamp::default() {
+            // Nothing was ever recorded, so nothing can be purged and no clock be wrong.
+            return Ok(PurgeStats::default());
+        }
         if order.purge == Purge::Scheduled && order.now > newest.plus(CLOCK_AHEAD_MAX) {
             return Ok(PurgeStats { clock_ahead: true, ..PurgeStats::default() });
         }
