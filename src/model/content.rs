@@ -75,7 +75,8 @@ pub struct ContentRecord {
     /// SHA-256 of the business document, without its envelope; none for a message without payload, and
     /// before the payload was opened.
     pub document: Option<Digest>,
-    /// SHA-256 of the whole decompressed payload without the text of `CreationDateAndTime`.
+    /// SHA-256 over the envelope without the text of `CreationDateAndTime` and over the digest of the document:
+    /// equal for two payloads that differ in nothing but that text. Of a payload without envelope its own digest.
     pub envelope: Option<Digest>,
 }
 
