@@ -166,8 +166,12 @@ fn record(
 
 pub(super) async fn events(State(parts): Shared, headers: HeaderMap, Path(id): Path<String>) -> Answered {
     let item = visible_item(&parts, &headers, AccessScope::Read, &id)?;
-    let events: Vec<_> = parts.store.events(item.id)?.iter().map(view::event).collect();
-    Ok(json(&json!({ "items": events })))
+    // What was refused under this key before is part of the message's history (`duplicates` §2).
+    let attempts = parts.store.attempts(&item.key)?;
+    let earlier = attempts.iter().filter(|attempt| attempt.at <= item.received_at && attempt.first.is_none());
+    let mut lines: Vec<_> = earlier.map(view::earlier_attempt).collect();
+    lines.extend(parts.store.events(item.id)?.iter().map(view::event));
+    Ok(json(&json!({ "items": lines })))
 }
 
 pub(super) async fn requeue(State(parts): Shared, headers: HeaderMap, Path(id): Path<String>) -> Answered {

@@ -344,17 +344,14 @@ async fn a_key_sees_its_own_tenant_and_participants_only() {
     assert_eq!(status("reader", "GET", "/v1/inbound?state=refused").await.0, 200);
 }
 
-#[tokio::test]
-async fn refused_messages_are_records_that_can_be_listed() {
-    let bench = bench(ConnectorKeys::Loopback);
-    let id = ItemId::from_uuid(uuid::Uuid::from_u128(77));
-    bench.store.note(Record {
-        id,
+fn refused(bench: &Bench, id: u128, n: u128) -> Record {
+    Record {
+        id: ItemId::from_uuid(uuid::Uuid::from_u128(id)),
         at: bench.now(),
         expires_at: bench.now().plus(Span::days(30)),
         state: RecordState::Refused,
-        authentication: Authentication::Claimed,
-        key: Some(key(9, "default")),
+        authentication: Authentication::Proven,
+        key: Some(key(n, "default")),
         first: None,
         code: Some("EBMS:0101".to_owned()),
         cause: "the signature does not verify".to_owned(),
@@ -362,11 +359,30 @@ async fn refused_messages_are_records_that_can_be_listed() {
         notices: vec![],
         answer_sha256: None,
         headers: vec![],
-    });
+    }
+}
+
+#[tokio::test]
+async fn refused_messages_are_records_that_can_be_listed() {
+    let bench = bench(ConnectorKeys::Loopback);
+    let id = ItemId::from_uuid(uuid::Uuid::from_u128(77));
+    bench.store.note(refused(&bench, 77, 9));
     let (_, refused) = bench.json("GET", "/v1/inbound?state=refused", &json!(null)).await;
     assert_eq!(refused["items"][0]["code"], "EBMS:0101");
     let (status, shown) = bench.json("GET", &format!("/v1/inbound/{id}"), &json!(null)).await;
     assert_eq!((status.as_u16(), &shown["message_id"]), (200, &json!("9@c2")));
+}
+
+#[tokio::test]
+async fn the_timeline_begins_with_what_was_refused_under_the_same_key() {
+    let bench = bench(ConnectorKeys::Loopback);
+    bench.store.note(refused(&bench, 77, 1));
+    bench.store.note(refused(&bench, 78, 2));
+    let id = bench.accept(1, "default").await;
+    let (_, events) = bench.json("GET", &format!("/v1/inbound/{id}/events"), &json!(null)).await;
+    let names: Vec<_> = events["items"].as_array().unwrap().iter().map(|e| e["event"].clone()).collect();
+    assert_eq!(names, ["earlier_attempt", "received"]);
+    assert_eq!(events["items"][0]["record"]["code"], "EBMS:0101");
 }
 
 #[tokio::test]

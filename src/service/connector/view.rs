@@ -100,6 +100,11 @@ pub(super) fn event(event: &Event) -> Value {
     line(event.at, name, detail)
 }
 
+/// The line of an attempt under the same key that was refused before the message was accepted.
+pub(super) fn earlier_attempt(attempt: &Record) -> Value {
+    line(attempt.at, "earlier_attempt", json!({ "record": record(attempt) }))
+}
+
 fn delivery(at: Timestamp, change: &crate::store::DeliveryEvent) -> Value {
     use crate::store::DeliveryEvent as Change;
     let (name, detail) = match change {
