@@ -8,6 +8,7 @@ use tracing_subscriber::EnvFilter;
 use super::{CliError, LogFormat, ServeArgs, output::Output, store};
 use crate::{
     config::{self, Config},
+    net::tls::ServerTls,
     service::{
         clock::Clock,
         running::{InFlightAtEnd, Running, Stopped, start},
@@ -49,10 +50,11 @@ async fn serve(args: &ServeArgs, config: &Config, output: &Output) -> Result<(),
         "store open"
     );
     let service = config::service(config, site, store, clock)?;
+    let tls = service.as4.tls.clone();
     let mut signals = Signals::new()?;
     let running = start(service).await.map_err(|error| CliError::Usage(error.to_string()))?;
     announce(config, &running, output)?;
-    let failure = wait(args, &running, &mut signals).await;
+    let failure = wait(args, &running, tls.as_ref(), &mut signals).await;
     let stopped = running.shutdown().await;
     end(&stopped, failure)
 }
@@ -83,20 +85,33 @@ impl Signals {
 }
 
 /// Waits for the end; says why when it is not a wanted one.
-async fn wait(args: &ServeArgs, running: &Running, signals: &mut Signals) -> Option<CliError> {
+async fn wait(
+    args: &ServeArgs,
+    running: &Running,
+    tls: Option<&ServerTls>,
+    signals: &mut Signals,
+) -> Option<CliError> {
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => return None,
             _ = signals.interrupt.recv() => return None,
-            _ = signals.reload.recv() => reload(args, running),
+            _ = signals.reload.recv() => reload(args, running, tls),
             error = running.failed() => return Some(CliError::failed("the store failed", error)),
         }
     }
 }
 
-/// Reads keys, anchors, revocation lists, P-Modes and participants anew; what is wrong leaves the old in use.
-fn reload(args: &ServeArgs, running: &Running) {
-    match Config::load(&args.config).and_then(|config| config::site(&config)) {
+/// Reads keys, anchors, revocation lists, P-Modes, participants and the TLS pair anew; what is wrong leaves the
+/// old in use.
+fn reload(args: &ServeArgs, running: &Running, tls: Option<&ServerTls>) {
+    let reread = Config::load(&args.config).and_then(|config| {
+        let site = config::site(&config)?;
+        if let (Some(listener), Some(files)) = (tls, &config.file.as4.tls) {
+            config::replace_tls(listener, files)?;
+        }
+        Ok(site)
+    });
+    match reread {
         Ok(site) => {
             running.replace_site(site);
             tracing::info!("configuration reloaded");

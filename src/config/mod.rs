@@ -20,7 +20,7 @@ use std::{
 };
 
 use file::{File, Revocation, Stage};
-pub use service::{service, tls};
+pub use service::{replace_tls, service, tls};
 pub use site::{connector_keys, revocation, site};
 pub use template::{participants_template, template};
 use value::Duration;

@@ -10,7 +10,11 @@ use std::{
 use super::{Config, ConfigError, connector_keys, file::Tls, read, read_secret};
 use crate::{
     exchange::Site,
-    net::{body::BodyLimits, server::ServerLimits, tls::ServerTls},
+    net::{
+        body::BodyLimits,
+        server::ServerLimits,
+        tls::{ServerTls, TlsError},
+    },
     service::{
         clock::Clock,
         config::{As4Config, ConnectorConfig, PeerAddress, PoolConfig, Reload, ServiceConfig, SweepConfig},
@@ -74,9 +78,25 @@ fn as4(config: &Config, site: &Site) -> Result<As4Config, ConfigError> {
 /// # Errors
 /// When certificate or key cannot be read, or they do not belong together.
 pub fn tls(tls: &Tls) -> Result<ServerTls, ConfigError> {
-    let (chain, key) = (read(&tls.cert)?, read_secret("as4.tls.key", &tls.key)?);
-    ServerTls::from_pem(&chain, &key)
-        .map_err(|error| ConfigError::Syntax { path: tls.cert.clone(), message: error.to_string() })
+    let (chain, key) = pair(tls)?;
+    ServerTls::from_pem(&chain, &key).map_err(|error| unfit(tls, &error))
+}
+
+/// Uses the listener's certificate and key as they are in their files now, from the next handshake on.
+///
+/// # Errors
+/// As [`tls`]; the pair in use stays.
+pub fn replace_tls(listener: &ServerTls, tls: &Tls) -> Result<(), ConfigError> {
+    let (chain, key) = pair(tls)?;
+    listener.replace(&chain, &key).map_err(|error| unfit(tls, &error))
+}
+
+fn pair(tls: &Tls) -> Result<(Vec<u8>, Vec<u8>), ConfigError> {
+    Ok((read(&tls.cert)?, read_secret("as4.tls.key", &tls.key)?))
+}
+
+fn unfit(tls: &Tls, error: &TlsError) -> ConfigError {
+    ConfigError::Syntax { path: tls.cert.clone(), message: error.to_string() }
 }
 
 /// Reads the site anew when a revocation list was written since the last look.
