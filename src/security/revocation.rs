@@ -112,6 +112,11 @@ impl Revocation {
 pub(super) struct IssuerList(Arc<Crl>);
 
 impl IssuerList {
+    /// The list itself.
+    pub(super) fn to_der(&self) -> Option<Vec<u8>> {
+        self.0.crl.to_der().ok()
+    }
+
     /// The status of a serial number at `now`. A list that is too old still tells who was revoked.
     pub(super) fn status(&self, serial: &Asn1IntegerRef, now: Timestamp) -> RevocationStatus {
         if matches!(self.0.crl.get_by_serial(serial), CrlStatus::Revoked(_)) {

@@ -135,6 +135,8 @@ struct AccessPointCa {
     parent: Option<(X509, PKey<Public>)>,
     /// Holds this CA alone.
     store: X509Store,
+    /// Itself and everything above, root included, DER.
+    chain: Vec<Vec<u8>>,
 }
 
 /// The roots and, pinned, the CAs whose leaves may act as access points.
@@ -205,7 +207,15 @@ fn access_point_ca(ca: X509, others: &[X509], roots: &X509Store) -> Result<Acces
         None => None,
     };
     let validities = chain.iter().map(|certificate| Validity::of(certificate)).collect::<Result<_, _>>()?;
-    Ok(AccessPointCa { key: ca.public_key()?, validities, parent, store: store_of(&ca)?, certificate: ca })
+    let chain = chain.iter().map(|certificate| certificate.to_der()).collect::<Result<_, _>>()?;
+    Ok(AccessPointCa {
+        key: ca.public_key()?,
+        validities,
+        parent,
+        store: store_of(&ca)?,
+        chain,
+        certificate: ca,
+    })
 }
 
 /// A store in which this CA alone ends every chain.
@@ -261,6 +271,15 @@ impl TrustedCertificate {
     pub const fn status(&self) -> RevocationStatus {
         self.status
     }
+}
+
+/// What stands behind a certificate ([`Trust::behind`]).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BehindCertificate {
+    /// The issuing CA and everything above it, root last, DER.
+    pub chain: Vec<Vec<u8>>,
+    /// Revocation lists of the issuer and of the CA above it, DER.
+    pub lists: Vec<Vec<u8>>,
 }
 
 /// The lists of one access point CA: its own, and that of the CA above.
@@ -355,6 +374,19 @@ impl Trust {
             return Err(TrustError::Revoked);
         }
         Ok(TrustedCertificate { certificate: Arc::clone(certificate), subject, status })
+    }
+
+    /// What stands behind a certificate: the CAs that issued it and the revocation lists that are held of them
+    /// now. Empty for a certificate of strangers.
+    #[must_use]
+    pub fn behind(&self, certificate: &Arc<PeerCertificate>) -> BehindCertificate {
+        let known = self.known(certificate).ok();
+        let index = known.and_then(|known| known.issuers.first().copied());
+        let chain = index.and_then(|index| self.anchors.cas.get(index)).map(|ca| ca.chain.clone());
+        let held = index.and_then(|index| self.lists.get(index));
+        let lists =
+            held.map(|lists| lists.own.iter().chain(&lists.above).filter_map(IssuerList::to_der).collect());
+        BehindCertificate { chain: chain.unwrap_or_default(), lists: lists.unwrap_or_default() }
     }
 
     /// What does not depend on the time, from the cache or afresh. Only what passed is kept, so that

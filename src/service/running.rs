@@ -164,7 +164,7 @@ async fn serve_connector(
     stop: Stop,
     grace: std::time::Duration,
 ) -> usize {
-    let [for_readiness, for_metrics] = [Arc::clone(&shared), Arc::clone(&shared)];
+    let [for_readiness, for_metrics, for_evidence] = std::array::from_fn(|_| Arc::clone(&shared));
     let [now, trace] = [shared.clock.clone(), shared.clock.clone()];
     let router = connector::router(ConnectorParts {
         store: shared.store.clone(),
@@ -172,6 +172,10 @@ async fn serve_connector(
         deliveries_max: config.deliveries_max,
         now: Box::new(move || now.now()),
         trace: Box::new(move || trace.random_id().to_string()),
+        behind: Box::new(move |signer| {
+            let trust = &for_evidence.site().trust;
+            trust.certificate(signer).map(|known| trust.behind(&known)).unwrap_or_default()
+        }),
         readiness: Box::new(move || {
             let (site, now) = (for_readiness.site(), for_readiness.clock.now());
             readiness(&for_readiness.store.health(), &site, now)

@@ -31,6 +31,16 @@ fn a_leaf_of_the_access_point_ca_is_trusted() {
 }
 
 #[test]
+fn the_chain_behind_a_leaf_ends_at_the_root_and_strangers_have_none() {
+    let (pki, trust) = (pki(), trust(RevocationMode::Off));
+    let behind = |leaf: &X509| trust.behind(&trust.certificate(&leaf.to_der().unwrap()).unwrap());
+    let chain = behind(&pki.sender).chain;
+    assert_eq!(chain, [pki.ap_ca.to_der().unwrap(), pki.root.to_der().unwrap()]);
+    let stranger = Recipe::leaf("POP000001", &pki.sender_key, (&pki.smp_ca, &pki.smp_ca_key)).make();
+    assert_eq!(behind(&stranger), BehindCertificate::default());
+}
+
+#[test]
 fn leaves_of_other_cas_below_the_same_root_are_not() {
     let (pki, key) = (pki(), &pki().sender_key);
     for issuer in [(&pki.smp_ca, &pki.smp_ca_key), (&pki.root, &pki.root_key)] {

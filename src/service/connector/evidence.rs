@@ -11,12 +11,16 @@ use openssl::x509::X509;
 use zip::{ZipWriter, result::ZipError, write::SimpleFileOptions};
 
 use super::{AccessScope, Answered, Problem, Shared, view, visible_item};
-use crate::store::{Evidence, Item};
+use crate::{
+    security::trust::BehindCertificate,
+    store::{Evidence, Item},
+};
 
 pub(super) async fn evidence(State(parts): Shared, headers: HeaderMap, Path(id): Path<String>) -> Answered {
     let item = visible_item(&parts, &headers, AccessScope::Read, &id)?;
     let evidence = parts.store.evidence(item.id)?;
-    let bytes = archive(&item, &evidence).map_err(|error| {
+    let behind = (parts.behind)(&evidence.certificate);
+    let bytes = archive(&item, &evidence, &behind).map_err(|error| {
         tracing::error!(%error, "the evidence could not be packed");
         Problem::damaged()
     })?;
@@ -29,7 +33,7 @@ pub(super) async fn evidence(State(parts): Shared, headers: HeaderMap, Path(id):
     Ok(response)
 }
 
-fn archive(item: &Item, evidence: &Evidence) -> Result<Vec<u8>, ZipError> {
+fn archive(item: &Item, evidence: &Evidence, behind: &BehindCertificate) -> Result<Vec<u8>, ZipError> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let mut file = |name: &str, bytes: &[u8]| -> Result<(), ZipError> {
         zip.start_file(
@@ -44,6 +48,13 @@ fn archive(item: &Item, evidence: &Evidence) -> Result<Vec<u8>, ZipError> {
     file("signer.der", &evidence.certificate)?;
     if let Some(pem) = X509::from_der(&evidence.certificate).ok().and_then(|one| one.to_pem().ok()) {
         file("signer.pem", &pem)?;
+    }
+    for (number, certificate) in (1..).zip(&behind.chain) {
+        file(&format!("chain-{number}.der"), certificate)?;
+    }
+    // The lists that are held now; those of the day of acceptance are not kept.
+    for (number, list) in (1..).zip(&behind.lists) {
+        file(&format!("revocation-now-{number}.crl"), list)?;
     }
     if let Some(answer) = &evidence.answer {
         let content_type = answer.content_type.as_deref().unwrap_or("-");

@@ -34,6 +34,7 @@ use problem::{Problem, TRACE};
 
 use crate::{
     model::{ItemId, Timestamp},
+    security::trust::BehindCertificate,
     store::{Item, Store},
 };
 
@@ -42,6 +43,9 @@ pub const CONTROL_BYTES_MAX: usize = 1 << 20;
 
 /// The contract, served at `/openapi.json`; a test compares it with the routes.
 const OPENAPI: &str = include_str!("openapi.json");
+
+/// Finds what stands behind a certificate given in DER form.
+pub type BehindSigner = Box<dyn Fn(&[u8]) -> BehindCertificate + Send + Sync>;
 
 /// What the connector needs of the service around it.
 pub struct ConnectorParts {
@@ -55,6 +59,8 @@ pub struct ConnectorParts {
     pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
     /// A fresh trace id for each request.
     pub trace: Box<dyn Fn() -> String + Send + Sync>,
+    /// What stands behind a signer's certificate (DER), for evidence.
+    pub behind: BehindSigner,
     /// How the service is, part by part.
     pub readiness: Box<dyn Fn() -> Readiness + Send + Sync>,
     /// Counters in Prometheus' text form.

@@ -41,6 +41,10 @@ fn bench(keys: ConnectorKeys) -> Bench {
         deliveries_max: 2,
         now: Box::new(move || Timestamp::from_millis(time.load(Ordering::SeqCst))),
         trace: Box::new(|| "trace-1".to_owned()),
+        behind: Box::new(|signer| BehindCertificate {
+            chain: vec![signer.to_vec()],
+            lists: vec![b"crl".to_vec()],
+        }),
         readiness: Box::new(Readiness::default),
         metrics: Box::new(|| "oncepoint_received_total 1\n".to_owned()),
         stopping,
@@ -261,6 +265,8 @@ async fn the_evidence_holds_what_was_received_and_answered() {
     assert_eq!(read("request-envelope.xml"), "<envelope/>");
     assert_eq!(read("request-headers.txt"), "Content-Type: multipart/related\r\n");
     assert_eq!(read("receipt.xml"), "receipt of 1@c2");
+    assert_eq!(read("chain-1.der"), "\u{1}\u{2}\u{3}");
+    assert_eq!(read("revocation-now-1.crl"), "crl");
 }
 
 #[tokio::test]
