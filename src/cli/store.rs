@@ -96,8 +96,7 @@ fn rebuild(config: &Config, output: &Output) -> Result<(), CliError> {
 }
 
 fn order(config: &Config, clock: &Clock, purge: Purge) -> PurgeOrder {
-    let dedup = &config.file.dedup;
-    let window_min = dedup.window.span().min(dedup.financial_window.span());
+    let window_min = config.file.dedup.window_min();
     // One call does all of it: nobody waits for the store meanwhile.
     let budget = PurgeBudget { segments: u64::MAX, octets: u64::MAX };
     PurgeOrder { now: clock.now(), budget, purge, window_min }

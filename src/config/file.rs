@@ -246,6 +246,14 @@ pub struct Dedup {
     pub takeover_after: Duration,
 }
 
+impl Dedup {
+    /// The shorter of the two windows: nothing younger is ever purged.
+    #[must_use]
+    pub fn window_min(&self) -> Span {
+        self.window.span().min(self.financial_window.span())
+    }
+}
+
 /// `[store]`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -32,7 +32,6 @@ pub fn service(
     store: Store,
     clock: Clock,
 ) -> Result<ServiceConfig, ConfigError> {
-    let dedup = &config.file.dedup;
     Ok(ServiceConfig {
         as4: as4(config, &site)?,
         connector: ConnectorConfig::on(config.connector_listen, connector_keys(config)?),
@@ -41,7 +40,7 @@ pub fn service(
         clock,
         pool: PoolConfig::default(),
         sweep: SweepConfig {
-            window_min: dedup.window.span().min(dedup.financial_window.span()),
+            window_min: config.file.dedup.window_min(),
             reload: Some(reload_with_lists(config)),
             ..SweepConfig::default()
         },
