@@ -7,18 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::value::{Duration, Size};
 use crate::model::{Scope, Span};
-
 /// What decides CAs and what may be switched off (`[node] stage`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// One machine, throw-away keys: everything may be relaxed.
-    Local,
-    /// The Peppol test network.
-    Test,
-    /// The Peppol production network.
-    Production,
-}
+pub use crate::pmode::Stage;
 
 /// The whole file.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -6,16 +6,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    Config, ConfigError,
-    file::{Revocation as RevocationKey, Stage},
-    read, read_secret,
-};
+use super::{Config, ConfigError, file::Revocation as RevocationKey, read, read_secret};
 use crate::{
     exchange::{Identity, PayloadLimits, Site},
     model::{ParticipantId, Tenant},
     peppol::Participants,
-    pmode::{self, Defaults, DuplicatePolicy, PModes},
+    pmode::{Defaults, DuplicatePolicy, PModes},
     security::{
         key::OwnKey,
         revocation::{Revocation, RevocationMode},
@@ -97,15 +93,7 @@ fn defaults(config: &Config) -> Defaults {
         in_progress_wait: config.file.as4.in_progress_wait.span(),
         ..DuplicatePolicy::default()
     };
-    Defaults { stage: stage(config), duplicates }
-}
-
-const fn stage(config: &Config) -> pmode::Stage {
-    match config.file.node.stage {
-        Stage::Local => pmode::Stage::Local,
-        Stage::Test => pmode::Stage::Test,
-        Stage::Production => pmode::Stage::Production,
-    }
+    Defaults { stage: config.file.node.stage, duplicates }
 }
 
 fn text(path: &Path) -> Result<String, ConfigError> {
@@ -114,7 +102,9 @@ fn text(path: &Path) -> Result<String, ConfigError> {
 
 fn participants(config: &Config) -> Result<Participants, ConfigError> {
     match &config.file.participants.file {
-        Some(path) => Participants::parse(&text(path)?, stage(config)).map_err(|error| wrong(path, error)),
+        Some(path) => {
+            Participants::parse(&text(path)?, config.file.node.stage).map_err(|error| wrong(path, error))
+        }
         None => Ok(Participants::Any),
     }
 }

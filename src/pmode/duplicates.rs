@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{PartyId, Scope, Span};
 
 /// How long any MessageId is remembered, unless the document is financial (`duplicates` §1).
@@ -33,7 +35,8 @@ pub const FINANCIAL_DEFAULT: [&str; 11] = [
 ];
 
 /// Where this installation stands: what may be relaxed depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Stage {
     /// A machine of a developer or a test bench.
     Local,
