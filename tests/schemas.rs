@@ -316,7 +316,7 @@ mod pmodes {
 
     fn load(document: &BTreeMap<String, Value>) -> Result<(), String> {
         let text = toml::to_string(document).expect("TOML");
-        let defaults = pmode::Defaults { stage: pmode::Stage::Local, ..pmode::Defaults::default() };
+        let defaults = pmode::Defaults { stage: Stage::Local, ..pmode::Defaults::default() };
         PModes::from_texts(&[("p.toml", &text)], &defaults).map(drop).map_err(|error| error.to_string())
     }
 
